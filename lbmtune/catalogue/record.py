@@ -76,6 +76,11 @@ class KernelConfig(Declared):
             FAMILIES.setdefault(cls.backend, {})[cls.family] = cls
 
     @property
+    def launch_sets_length(self) -> bool:
+        """Return whether `length_knob` is a matter of the launch alone, on which the text does not depend."""
+        return False
+
+    @property
     def scheme(self) -> str:
         """Name of the propagation scheme."""
         return "pull"

@@ -38,8 +38,7 @@ def chunks_of(case: Case, config: KernelConfig, machine: Machine, resources: Res
 
 def follows(case: Case, config: KernelConfig) -> bool:
     """Return whether the planes of a chunk are a matter of the launch alone: all chunks have as many."""
-    deep = case.stencil.dimensions == 3
-    return deep and config.family == "temporal-blocking" and config.flat()["chunk_schedule"] == "uniform"
+    return case.stencil.dimensions == 3 and config.launch_sets_length
 
 
 def numbers_of(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice, product
+from itertools import islice
 from math import inf, prod
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from lbmtune.api.machines.devices import LOG
 from lbmtune.api.portfolios.contenders import Contenders, takes
 from lbmtune.api.portfolios.laws import Laws
 from lbmtune.api.portfolios.result import TOLERANCE, Chosen, chosen_of, pooled, rows_of, write_portfolio
+from lbmtune.api.portfolios.sampling import TEACH, Sampling
 from lbmtune.api.studies.earlier import teaches
 from lbmtune.api.studies.folders import study_of_domain
 from lbmtune.api.studies.results import Study
@@ -42,8 +43,7 @@ from lbmtune.records.store import holds_study, read_study
 from lbmtune.search.clock import Clock
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.lock import device_locks
-from lbmtune.search.portfolio.domains import Domains, checked, parse_domains
-from lbmtune.search.portfolio.plan import CHECKED, TAUGHT, Spent, planned, proof_s
+from lbmtune.search.portfolio.plan import Spent, planned, proof_s
 
 _LEAST_SEARCHES = 2
 """Studies that are run even if the start of each takes the time of several."""
@@ -55,10 +55,8 @@ _ON_EACH, _FEWEST, _RIVALS = 8, 3, 2
 """Contenders that are measured on a domain: at most, if time is short, and those that no portfolio has yet."""
 _POOL = 12
 """Contenders that are measured on all domains that teach."""
-_TEACH, _CHECKS = 1, 4
-"""Visit of domains that teach, and how many checks may follow: after one that fails the rule is made anew."""
-_FORESEEN, _APART = 32, 1000
-"""Domains by whose predictions the rule is made as well, and how far their seed is from that of the checks."""
+_CHECKS = 4
+"""Checks at most: after one that fails the rule is made anew."""
 _RACE_S = 20.0
 """Seconds of the turns on a domain without a limit of time; they end earlier if all is told."""
 _LEAST_RACE_S, _EACH_S = 0.3, 0.4
@@ -151,8 +149,7 @@ class Run:
             keys = tuple(put(from_flat(one.configuration), None, one.kernel.chunks) for one in found.kernels)
             laws = tuple(one.law for one in found.kernels)
             frozen = Chosen(self._contenders, keys, found.rule, laws, keys[found.robust])
-            known = [*self.asked.searched, *(one.domain for one in self._measured)]
-            domains = checked(self._space(), count, seed, self._fits, known)
+            domains = self._sampling.unseen(count, seed, [one.domain for one in self._measured])
             measured = []
             for number, domain in enumerate(domains):
                 if self.clock.left_s <= 0:
@@ -173,7 +170,8 @@ class Run:
                 last = from_flat(self.asked.last_resort)
                 machine = measured_machines.borrowing(self.machine)
                 self._contenders = Contenders(spec, machine, evaluator.limits, {last.key: last})
-                self._laws = Laws(self._contenders, self._foreseen())
+                self._sampling = Sampling(self.asked, self._fits)
+                self._laws = Laws(self._contenders, self._sampling.foreseen())
                 self._studies()
                 yield
 
@@ -218,7 +216,7 @@ class Run:
     def _teach(self) -> None:
         """Measure the same contenders on domains all over the range, so that their laws are known."""
         plan, pool = planned(self.clock.limit_s), pooled(self._laws, self._measured, _POOL)
-        domains = [one for one in self._teaching() if not self._done(one, _TEACH)]
+        domains = [one for one in self._sampling.teaching() if not self._done(one, TEACH)]
         for number, domain in enumerate(domains):
             seconds = self._share(plan.taught_s, len(domains) - number)
             if self.clock.spent_s > plan.taught_s or self._is_over(domain):
@@ -226,16 +224,7 @@ class Run:
                 return
             legal = [key for key in pool if self._contenders.takes(key, domain)]
             keys = [*dict.fromkeys([*legal, *self._likely(domain, _POOL)])]
-            self._on(domain, _TEACH, keys[: self._count(domain, seconds, _POOL)], seconds)
-
-    def _teaching(self) -> tuple[Int3, ...]:
-        """Return domains that teach: listed ones, else corners of the range but the largest, and drawn ones between."""
-        space = self._space()
-        if space.listed:
-            return tuple(one for one in space.listed if self._fits(one) and one not in self.asked.searched)
-        corners = [one for one in self._corners() if one not in (*self.asked.searched, space.most)]
-        drawn = checked(space, TAUGHT, self.asked.spec.seed + _TEACH, self._fits, [*self.asked.searched, *corners])
-        return (*corners, *drawn[: max(TAUGHT - len(corners), TAUGHT // 2)])
+            self._on(domain, TEACH, keys[: self._count(domain, seconds, _POOL)], seconds)
 
     def _proof_s(self, domain: Int3) -> float:
         """Return the seconds of proving a kernel on a domain, as on those that were measured; 0 if there are none."""
@@ -260,7 +249,7 @@ class Run:
         """Return the default kernel of a domain, and the last resort unless it is known to be far from the fastest."""
         usual, last = self._contenders.default(domain), self._contenders.keys[0]
         speeds = self._laws.speeds(domain, self._measured)
-        far = any(one.visit == _TEACH for one in self._measured) and speeds[0] < _NEARLY * speeds.max()
+        far = any(one.visit == TEACH for one in self._measured) and speeds[0] < _NEARLY * speeds.max()
         return (usual,) if far else (*dict.fromkeys((last, usual)),)
 
     def _likely(self, domain: Int3, count: int) -> list[str]:
@@ -304,38 +293,20 @@ class Run:
         contenders.add([trial for trial in trials if trial.mlups])
         return found
 
-    def _space(self) -> Domains:
-        return parse_domains(self.asked.domains, self.asked.spec.case.stencil.dimensions)
-
     def _fits(self, domain: Int3) -> bool:
         return self._contenders.takes(self._contenders.keys[0], domain)
-
-    def _drawn(self, visit: int) -> tuple[Int3, ...]:
-        """Return the domains of a check, none of which was measured in one before."""
-        known = [*self.asked.searched, *(one.domain for one in self._measured if one.visit < visit)]
-        return checked(self._space(), CHECKED, self.asked.spec.seed + visit, self._fits, known)
-
-    def _foreseen(self) -> tuple[Int3, ...]:
-        """Return domains by whose predictions the rule is made as well: drawn ones, and the corners of the range."""
-        found = checked(self._space(), _FORESEEN, self.asked.spec.seed + _APART, self._fits, [])
-        return tuple(dict.fromkeys([*found, *self._corners()]))
-
-    def _corners(self) -> list[Int3]:
-        space = self._space()
-        edges = product(*zip(space.least, space.most, strict=True))
-        return [one for x, y, z in edges if self._fits(one := (x, y, z))]
 
     def _choose(self, before: int) -> Chosen:
         """Return kernels and rule by what was measured before a visit."""
         known = [one for one in self._measured if one.visit < before]
-        return chosen_of(self._laws, known, self._space().listed)
+        return chosen_of(self._laws, known, self._sampling.space.listed)
 
     def _checks(self) -> tuple[Chosen, int | None]:
         """Check the choice on domains that were not searched; make it anew after a check that fails.
 
         Returns the choice, and the number of the check that it passed; None if it was made anew after the last.
         """
-        for visit in range(_TEACH + 1, _TEACH + 1 + _CHECKS):
+        for visit in range(TEACH + 1, TEACH + 1 + _CHECKS):
             found = self._choose(visit)
             ended = self._check(found, visit)
             measured = [one for one in self._measured if one.visit == visit]
@@ -349,7 +320,7 @@ class Run:
 
     def _check(self, found: Chosen, visit: int) -> bool:
         """Measure the choice on the domains of a check beside what may be faster. Returns whether time was enough."""
-        domains = self._drawn(visit)
+        domains = self._sampling.of_check(visit, self._measured)
         for number, domain in enumerate(domains):
             if self._done(domain, visit):
                 continue

@@ -104,6 +104,11 @@ class TemporalBlocking(Launched, ThreadBlocks, Bounded, Represented):
         return "pull" if self.representation == "moments" else "push"
 
     @property
+    def launch_sets_length(self) -> bool:
+        """Return whether all chunks have as many planes: then the text is the same whatever their number."""
+        return self.chunk_schedule == "uniform"
+
+    @property
     def kept(self) -> Representation:
         """Return what a cell keeps: populations lie in groups, as moments do."""
         found = representation(self.representation)
