@@ -5,20 +5,22 @@ what the interior does not hide of the exchange. Kernels that take planes comput
 along z, too. Edges come before the interior, or beside it in a queue of higher priority: then all launches take the
 time of one, and the interior hides what is left of that once the edges have ended. Of an exchange that is hidden the
 traffic of memory shows. Launches are those of `model.predict` on the cells that they compute; a link is a measured
-curve. Nothing is fitted to lattice Boltzmann kernels on several devices.
+curve (`model.messages`). Nothing is fitted to lattice Boltzmann kernels on several devices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from math import prod
+from math import prod, sqrt
 from typing import Any, cast, get_args
 
 from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking
 from lbmtune.catalogue.limits import REGISTERS, WARP
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.exchange import MOST_BLOCKS, THREADS
 from lbmtune.decomposition.balance import loads
 from lbmtune.decomposition.boxes import Cells
@@ -33,23 +35,24 @@ from lbmtune.decomposition.coupling import (
     takes_planes,
 )
 from lbmtune.decomposition.parts import Decomposition, Part
-from lbmtune.decomposition.transfers import face_bytes, runs, sent_bytes
+from lbmtune.decomposition.transfers import sent_bytes
 from lbmtune.model.gpu.families import inputs_of
-from lbmtune.model.gpu.inputs import Inputs
-from lbmtune.model.gpu.temporal_blocking.inputs import chunk_planes, spared
-from lbmtune.model.machine.curves import by_bytes, enclosed
-from lbmtune.model.machine.description import Links, Machine
+from lbmtune.model.gpu.inputs import WARPS, Inputs
+from lbmtune.model.gpu.temporal_blocking import plane_s
+from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs, chunk_planes, spared
+from lbmtune.model.machine.description import Machine
+from lbmtune.model.messages import exchange_s
 from lbmtune.model.predict import MODELS, predict
 from lbmtune.model.rounds import Blocks, round_s
 from lbmtune.records import Resources
 
 OVERLAPS: tuple[Overlap, ...] = get_args(Overlap)
-_SENDING_REGISTERS = 40
-"""Registers of a thread that sends, at most."""
+_SENDING_REGISTERS = 32
+"""Registers of a thread that sends, compiled for compute capability 9.0."""
+_OWN, _HALVINGS = (0.25, 4.0), 16
+"""Limits within which launches take longer than they are predicted to, and steps to find how much."""
 _WAVES = 20
 """Blocks, one after another, of which the last ones do not matter."""
-_WAITS = 2
-"""Waits for another device in an exchange: until it may be written to, and until it has written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,17 +81,18 @@ class _Work:
     """The work of a part: what it computes and sends.
 
     seconds: of a launch by the cells that it updates, solid ones in proportion, and by the planes of a block (0: those
-    of the kernel); start_s: of a launch on nothing; launch_start_s: of one in a graph;
-    resources: of the kernel, if it was compiled.
+    of the kernel); some_s: of one of several launches that together update its cells, if no launch waits for the host;
+    start_s: of a launch on nothing, likewise; resources: of the kernel, if it was compiled; own: see `period`.
     """
 
     found: Decomposition
     part: Part
     sent: int
     seconds: Callable[[Cells, int], float]
+    some_s: Callable[[Cells, int], float]
     start_s: float
-    launch_start_s: float
     resources: Resources | None
+    own: float
 
     @property
     def own_s(self) -> float:
@@ -104,39 +108,56 @@ class _Work:
         cells = (*self.part.stored.extents[:2], planes)
         share = prod(cells) / self.part.box.cells
         own_s = self.seconds(self.part.box.extents, block)
-        return max(self.seconds(cells, block), own_s - (1 - share) * (own_s - self.start_s))
+        seconds = self.some_s if share < 1 else self.seconds
+        return max(seconds(cells, block), own_s - (1 - share) * (own_s - self.start_s))
 
 
-def period(found: Decomposition, machine: Machine, coupling: Coupling, resources: Resources | None = None) -> Period:
+def period(
+    found: Decomposition,
+    machine: Machine,
+    coupling: Coupling,
+    resources: Resources | None = None,
+    own: float = 1.0,
+) -> Period:
     """Predict the time from one exchange to the next; that of the part that takes longest.
 
     Parts that have no such edges exchange after their launch. machine: with links, unless there is one part.
-    resources: of the compiled kernel; estimated if None.
+    resources: of the compiled kernel; estimated if None. own: how much longer launches take than they are predicted to,
+    if one device was measured.
     """
-    seconds, sent = _seconds(found, machine, resources), sent_bytes(found)
+    sent, config = sent_bytes(found), found.config
+    knobs: dict[str, Any] = {} if BACKENDS[config.backend].shares_host else {"launch": "graph"}
+    in_graph = replace(config, **knobs)
+    seconds, some_s = (_seconds(found.case, one, machine, resources, own) for one in (config, in_graph))
+    start_s = MODELS[config.backend].launch_s(found.case, in_graph, machine, 0.0)
     # parts that are alike take as long
     alike = {
         (load, part.box.extents, part.low, part.high, sent[part.number]): part
         for part, load in zip(found.parts, loads(found), strict=True)
     }
-    launch_s = MODELS[found.config.backend].launch_s
-    knobs: dict[str, Any] = {} if BACKENDS[found.config.backend].shares_host else {"launch": "graph"}
-    start, in_graph = (
-        launch_s(found.case, config, machine, 0.0) for config in (found.config, replace(found.config, **knobs))
-    )
     works = (
-        _Work(found, part, sent[part.number], partial(seconds, fluid=load / part.box.cells), start, in_graph, resources)
+        _Work(
+            found,
+            part,
+            sent[part.number],
+            partial(seconds, fluid=load / part.box.cells),
+            partial(some_s, fluid=load / part.box.cells),
+            start_s,
+            resources,
+            own,
+        )
         for (load, *_), part in alike.items()
     )
     return max((_of_part(work, machine, coupling) for work in works), key=lambda one: one.total_s)
 
 
-def _seconds(found: Decomposition, machine: Machine, resources: Resources | None) -> Callable[..., float]:
+def _seconds(
+    case: Case, config: KernelConfig, machine: Machine, resources: Resources | None, own: float
+) -> Callable[..., float]:
     """Return the time of a launch by its cells, the planes of a block, and their fluid share.
 
     Fluid cells of a case with solid cells take as long as on the whole domain.
     """
-    case, config = found.case, found.config
 
     @cache
     def speed(cells: Cells, block: int) -> float:
@@ -144,7 +165,7 @@ def _seconds(found: Decomposition, machine: Machine, resources: Resources | None
         return predict(replace(case, domain=cells), replace(config, **knobs), machine, resources).mlups * 1e6
 
     def seconds(cells: Cells, block: int, fluid: float) -> float:
-        return prod(cells) * fluid * config.fused_steps / speed(case.domain if case.geometry else cells, block)
+        return own * prod(cells) * fluid * config.fused_steps / speed(case.domain if case.geometry else cells, block)
 
     return seconds
 
@@ -153,7 +174,7 @@ def _of_part(work: _Work, machine: Machine, coupling: Coupling) -> Period:
     found, part = work.found, work.part
     planes = takes_planes(found.case, found.config)
     if coupling_refusal(found, coupling, planes=planes, reached=True) or not bands(found, part, coupling).edges:
-        coupling = Coupling(transport=coupling.transport, overlap="none")
+        coupling = replace(coupling, overlap="none", edge_planes=0, block_planes=0)
     edges, inner = bands(found, part, coupling)
     block = block_planes(found, part, coupling) if planes and sets_block_planes(found.config) else 0
     launches = found.steps // found.config.fused_steps
@@ -162,7 +183,7 @@ def _of_part(work: _Work, machine: Machine, coupling: Coupling) -> Period:
         work.launch_s(len(stage_planes(found, part, later)) if planes else part.stored.extents[2], block)
         for later in range(launches)
     ]
-    exchange = _exchange_s(work, machine, coupling) if work.sent and machine.links else 0.0
+    exchange = exchange_s(found, part, machine.links, coupling, work.start_s) if work.sent and machine.links else 0.0
     # what is sent is read, and written where it arrives
     moved = 2 * work.sent / machine.copy_bytes_per_s if edges else 0.0
     if block and machine.calibration:
@@ -202,20 +223,21 @@ def _of_blocks(work: _Work, machine: Machine, coupling: Coupling, exchange: floa
         around = 2 * config.steps - spared(found.case, config)
         return Blocks(tuple((columns[0] * columns[1], plane_s * (chunk + around)) for chunk in chunks))
 
+    pace = pace_of(cast("TemporalInputs", inputs), room, work.own)
     alone = partial(
-        round_s, room, inner=None, edges=0, first=False, exchange_s=0.0, packs=None, wait_s=0.0, start_s=0.0
+        round_s, room, pace=pace, inner=None, edges=0, first=False, exchange_s=0.0, packs=None, wait_s=0.0, start_s=0.0
     )
     x, y, _ = part.stored.extents
     columns = prod(config.blocks(replace(found.case, domain=(x, y, 1))))
     high = (x, y, config.chunk_planes * -(-_WAVES * room // columns))
-    plane_s = work.seconds(high, 0) / alone([launch(high, config.chunk_planes, 1.0)])
-    of = partial(launch, planes=block, plane_s=plane_s)
+    full_s = work.seconds(high, 0) / alone([launch(high, config.chunk_planes, 1.0)])
+    of = partial(launch, planes=block, plane_s=full_s)
     chain = [of((x, y, len(stage_planes(found, part, later)))) for later in reversed(range(stages))]
     if edges:
         chain = [*chain[:-1], *(of((x, y, len(edge))) for edge in edges)]
     waits = 2 * (links.wait_s or 0.0) if links else 0.0
     sends = [face for face in found.faces if face.source == part.number]
-    packs = coupling.transport == "pack" and exchange > 0 and not _has_room(inputs)
+    packs = room_of_senders(inputs, MOST_BLOCKS * len(sends)) if coupling.transport == "pack" and exchange else 0
     found_s = [
         round_s(
             room,
@@ -224,13 +246,14 @@ def _of_blocks(work: _Work, machine: Machine, coupling: Coupling, exchange: floa
             edges=len(edges),
             first=coupling.overlap == "edge-first",
             exchange_s=waits / 2 if sent and packs else sent,
-            packs=Blocks(((MOST_BLOCKS * len(sends), max(0.0, sent - waits)),)) if sent and packs else None,
+            packs=Blocks(((packs, max(0.0, sent - waits)),)) if sent and packs else None,
             wait_s=waits / 2,
-            start_s=work.launch_start_s,
+            start_s=work.start_s,
+            pace=pace,
         )
         for sent in (0.0, exchange)
     ]
-    own_s = stages * alone([launch(part.box.extents, config.chunk_planes, plane_s)])
+    own_s = stages * alone([launch(part.box.extents, config.chunk_planes, full_s)])
     return Period(
         overlap=coupling.overlap,
         steps=found.steps,
@@ -241,50 +264,40 @@ def _of_blocks(work: _Work, machine: Machine, coupling: Coupling, exchange: floa
     )
 
 
-def _has_room(inputs: Inputs) -> bool:
-    """Return whether a kernel that sends runs beside blocks that fill a multiprocessor."""
-    registers = max(entry.registers for entry in inputs.entries or (inputs.resources,))
-    left = REGISTERS - inputs.blocks * inputs.block_warps * WARP * registers
-    return bool(left >= THREADS * _SENDING_REGISTERS)
+def pace_of(inputs: TemporalInputs, room: int, own: float) -> Callable[[int], float]:
+    """Return how fast some blocks that run at once get on, over those that fill the room of a device.
 
-
-def _exchange_s(work: _Work, machine: Machine, coupling: Coupling) -> float:
-    """Return the seconds of the exchange of a part: two waits, and its messages, which follow each other.
-
-    A message takes as long as one run of its bytes between devices that wait for each other, if that was measured, and
-    what copies of its size take more if it has several runs. Otherwise a kernel begins once, and its stores have the
-    bandwidth of both directions at once.
+    own: see `period`; if a full device is faster than it is predicted to be, few blocks are as predicted.
     """
-    links, found = machine.links, work.found
-    assert links is not None
-    waits, faces = _WAITS * (links.wait_s or 0.0), [one for one in found.faces if one.source == work.part.number]
-    if coupling.transport == "pack" and links.message_store_s:
-        return waits + sum(_curve_s(by_bytes(links.message_store_s), face_bytes(found, face)) for face in faces)
-    if coupling.transport == "pack" and links.store_both_ways_bytes_per_s:
-        return waits + work.launch_start_s + 2 * work.sent / links.store_both_ways_bytes_per_s
-    copies = 0.0
-    for face in faces:
-        sent, pieces = face_bytes(found, face), 1 if found.case.geometry else runs(found, face)
-        copies += pieces * copy_s(links, sent / pieces)
-        if links.message_copy_s:
-            copies += _curve_s(by_bytes(links.message_copy_s), sent) - copy_s(links, sent)
-    return waits + copies
+    full_s = min(1.0, own) * plane_s(inputs, room)
+    return cache(lambda blocks: max(1.0, full_s / plane_s(inputs, blocks)))
 
 
-def copy_s(links: Links, sent: float) -> float:
-    """Return the seconds of a copy of some bytes to a device that sends as many meanwhile.
+def room_of_senders(inputs: Inputs, blocks: int) -> int:
+    """Return the blocks of a kernel whose room those of one that sends need; 0: they run beside all of them.
 
-    The curve is that of one direction; both at once share a little (`Links.both_ways_bytes_per_s`). Beyond the largest
-    copy its bandwidth holds.
+    Where a block of the kernel ended, as many start as its registers and threads, and those left over, suffice for.
     """
-    curve = by_bytes(links.copy_s)
-    largest, longest = curve[-1]
-    return 2 * (largest / longest) / links.both_ways_bytes_per_s * _curve_s(curve, sent)
+    registers = WARP * max(entry.registers for entry in inputs.entries or (inputs.resources,))
+    sending, warps = THREADS * _SENDING_REGISTERS, THREADS // WARP
+
+    def beside(there: int) -> int:
+        used = there * inputs.block_warps
+        return min((REGISTERS - used * registers) // sending, (WARPS - used) // warps)
+
+    if beside(inputs.blocks) * inputs.machine.multiprocessors >= blocks:
+        return 0
+    return -(-blocks // max(1, beside(inputs.blocks - 1)))
 
 
-def _curve_s(curve: Sequence[tuple[int, float]], sent: float) -> float:
-    """Return the seconds of some bytes by a curve. Beyond its largest bytes their bandwidth holds."""
-    (least, shortest), *_, (largest, longest) = (curve[0], *curve)
-    if sent >= largest:
-        return longest * sent / largest
-    return enclosed(curve, sent) if sent > least else shortest
+def measured_over_predicted(alone: Decomposition, machine: Machine, launch_s: float) -> float:
+    """Return how much longer launches of one device take than they are predicted to (`period`).
+
+    alone: the domain of one device as its only part; launch_s: what a launch was measured to take.
+    """
+    low, high = _OWN
+    for _ in range(_HALVINGS):
+        own = sqrt(low * high)
+        shorter = period(alone, machine, Coupling(overlap="none"), own=own).total_s < launch_s
+        low, high = (own, high) if shorter else (low, own)
+    return sqrt(low * high)

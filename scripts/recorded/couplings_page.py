@@ -22,7 +22,7 @@ from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.decomposition.coupling import Coupling
 from lbmtune.decomposition.cuts import parse_cut
 from lbmtune.decomposition.parts import decomposed
-from lbmtune.model.exchange import Period, period
+from lbmtune.model.exchange import Period, measured_over_predicted, period
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.comparison.statistics import paired_ratio
 from lbmtune.records.whole_files import write_atomically
@@ -52,8 +52,9 @@ its tiles add up what walls return in another order.
 - Coupling: `default` is `transport=copy,overlap=edge-priority`.
 - Efficiency: the speed of all over as many times that of one GPU, by turns.
 - Exchange: between idle GPUs.
-- Predicted: by the description of the card, whose links were measured alone. Nothing is fitted to these figures. The
-  model knows no transport through the host and no solid cells.
+- Predicted: by the description of the card, whose links were measured alone, and by how long one GPU took beside them:
+  launches of the model take as much longer as they did on one GPU. Nothing is fitted to these figures. The model knows
+  no transport through the host.
 """
 
 
@@ -111,17 +112,17 @@ def _rows(group: dict[str, Any]) -> Iterator[Row]:
     one, devices = from_flat(group["config"]), group["devices"]
     alone_cells, cells = group["cells"]
     share = cells / alone_cells / devices
+    launch_s = median(group["alone_s"]) * one.fused_steps / group["steps"]
+    alone = decomposed(_case(group, group["alone_domain"]), one, parse_cut("1x1x1"))
+    own = measured_over_predicted(alone, machine, launch_s)
+    found = decomposed(_case(group, _whole(group)), one, parse_cut(group["cut"]), group["depth"])
     for each in group["couplings"]:
         coupling, took = Coupling(**{knob: each[knob] for knob in vars(Coupling())}), median(each["period_s"])
         efficiency = share * paired_ratio(group["alone_s"], each["period_s"]).median
         expected, predicted = None, None
-        if not group["geometry"] and coupling.transport != "host":
-            alone, whole = _case(group, group["alone_domain"]), _case(group, _whole(group))
-            launches = group["steps"] // one.fused_steps
-            alone_s = period(decomposed(alone, one, parse_cut("1x1x1")), machine, Coupling(overlap="none")).total_s
-            found = decomposed(whole, one, parse_cut(group["cut"]), group["depth"])
-            expected = period(found, machine, coupling)
-            predicted = share * launches * alone_s / expected.total_s
+        if coupling.transport != "host":
+            expected = period(found, machine, coupling, own=own)
+            predicted = share * median(group["alone_s"]) / expected.total_s
         mlups = cells * group["steps"] / took / 1e6
         yield Row(group, coupling, mlups, efficiency, each["exchange_s"], predicted, expected)
 
@@ -137,7 +138,8 @@ def _whole(group: dict[str, Any]) -> tuple[int, int, int]:
     x, y, z = group["domain"]
     if group["kind"] != "weak":
         return x, y, z
-    factors = [group["devices"] if group["cut"].startswith(f"{axis}:") else 1 for axis in "xyz"]
+    along = group["cut"].partition(":")[0]
+    factors = [group["devices"] if axis == (along if along in "xyz" else "z") else 1 for axis in "xyz"]
     return x * factors[0], y * factors[1], z * factors[2]
 
 

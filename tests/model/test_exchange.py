@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,22 @@ from lbmtune.decomposition.coupling import Coupling
 from lbmtune.decomposition.cuts import parse_cut
 from lbmtune.decomposition.parts import Decomposition, decomposed
 from lbmtune.decomposition.transfers import face_bytes, runs, sent_bytes
-from lbmtune.model.exchange import OVERLAPS, Overlap, Period, copy_s, period
+from lbmtune.model.exchange import (
+    OVERLAPS,
+    Overlap,
+    Period,
+    measured_over_predicted,
+    pace_of,
+    period,
+    room_of_senders,
+)
+from lbmtune.model.gpu.families import inputs_of
+from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
 from lbmtune.model.machine.description import Links, Machine
 from lbmtune.model.machine.toml import read_machine
+from lbmtune.model.messages import copy_s
 from lbmtune.model.predict import predict
+from lbmtune.records import Resources
 from lbmtune.records.best_json.document import read_best
 from tests.support.paths import RECORDED
 
@@ -193,9 +206,12 @@ def test_edge_first_shows_what_the_interior_does_not_hide() -> None:
 
 
 def test_edges_cost_starts_of_launches() -> None:
+    """Two launches more, whose starts were measured alone; what a call takes its host is not theirs."""
     case = box("d3q19", "bgk", (256, 256, 256))
     calls, graph = (of(case, replace(PULL, launch=how), "z:2", "edge-first") for how in ("call", "graph"))
-    assert graph.extra_s < calls.extra_s
+    assert CARD.calibration
+    assert graph.extra_s == pytest.approx(2 * CARD.calibration.small_s["graph 4980736"], rel=0.05)
+    assert calls.extra_s == pytest.approx(graph.extra_s, rel=0.3)
     beside = of(case, PULL, "z:2", "edge-priority")
     assert (beside.overlap, beside.extra_s) == ("edge-priority", 0)
     assert of(case, PULL, "1x2x2", "edge-first").overlap == "none"
@@ -228,6 +244,39 @@ def test_blocks_of_the_interior_are_no_longer_than_those_of_edges() -> None:
     )
     assert short.own_s + short.extra_s < 0.9 * (long.own_s + long.extra_s)
     assert short.shown_s < 0.3 * short.exchange_s < long.shown_s
+
+
+def test_a_kernel_that_sends_needs_the_room_of_few_blocks() -> None:
+    """A block of 384 threads with 168 registers leaves no room; where one ended, eight of 256 with 32 start."""
+    case = box("d3q19", "regularised", (256, 256, 256))
+    inputs = inputs_of(case, FAST, CARD, Resources(registers=168, shared_bytes=164_640))
+    assert room_of_senders(inputs, 128) == 16
+    few = inputs_of(case, FAST, CARD, Resources(registers=128, shared_bytes=164_640))
+    assert room_of_senders(few, 128) == 0
+    assert room_of_senders(few, 300) == 38
+
+
+def test_few_blocks_are_no_slower_and_one_that_is_limited_by_memory_much_faster() -> None:
+    case = box("d3q19", "regularised", (256, 256, 128))
+    for config, least, most in ((FAST, 1.05, 1.2), (replace(FAST, steps=1, chunk_planes=32), 2, 3)):
+        inputs = inputs_of(case, config, CARD)
+        assert isinstance(inputs, TemporalInputs)
+        pace = pace_of(inputs, 132, 1.0)
+        found = [pace(blocks) for blocks in range(1, 133)]
+        assert all(fewer >= more * (1 - 1e-9) for fewer, more in pairwise(found))
+        assert (found[-1], least < found[0] < most) == (1, True)
+        capped = pace_of(inputs, 132, 0.9)
+        assert capped(1) == pytest.approx(max(1.0, 0.9 * found[0]))
+
+
+def test_launches_take_as_much_longer_as_those_of_one_device_did() -> None:
+    case = box("d3q19", "bgk", (256, 256, 256))
+    alone, halves = (decomposed(case, PULL, parse_cut(cut)) for cut in ("1x1x1", "z:2"))
+    as_is, measured = (period(halves, CARD, Coupling(overlap="none"), own=own) for own in (1.0, 1.25))
+    assert measured.own_s == pytest.approx(1.25 * as_is.own_s)
+    assert measured.exchange_s == as_is.exchange_s
+    launch_s = 1.25 * period(alone, CARD, Coupling(overlap="none")).total_s
+    assert measured_over_predicted(alone, CARD, launch_s) == pytest.approx(1.25, rel=1e-4)
 
 
 def test_the_busiest_part_sets_the_time(tmp_path: Path) -> None:

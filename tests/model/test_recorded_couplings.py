@@ -39,12 +39,12 @@ def test_two_gpus_are_nearly_twice_as_fast_as_one(name: str) -> None:
 
 
 def test_most_speeds_are_predicted_within_five_percent() -> None:
-    """Not those of few blocks that are launched again and again, nor of launches that wait for the host."""
+    """Not all of small domains, whose launches wait for the host and whose copies for memory."""
     known = [row for row in rows(TWO) if row.predicted]
     assert len(known) >= 150
-    assert median(abs(row.speed_error) for row in known) < 0.015
+    assert median(abs(row.speed_error) for row in known) < 0.012
     off = [row for row in known if abs(row.speed_error) > 0.05]
-    assert len(off) <= 27
+    assert len(off) <= 12
     for row in off:
         small = "small" in row.group["name"]
         assert small or row.group["config"]["family"] == "temporal-blocking", row.name

@@ -16,7 +16,7 @@ from lbmtune.catalogue.problem.flows import box
 from lbmtune.decomposition.coupling import Coupling, edge_planes
 from lbmtune.decomposition.cuts import parse_cut
 from lbmtune.decomposition.parts import Decomposition, decomposed
-from lbmtune.model.exchange import Period, period
+from lbmtune.model.exchange import Period, measured_over_predicted, period
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.comparison.statistics import paired_ratio
 from tests.support.paths import RECORDED, ROOT
@@ -70,15 +70,17 @@ def _rows() -> Iterator[Row]:
         x, y, z = group["domain"]
         case, one = box("d3q19", group["collision"], (x, y, z), 1.6), from_flat(group["config"])
         whole = replace(case, domain=(x, y, 2 * z)) if group["kind"] == "weak" else case
-        alone = period(decomposed(case, one, parse_cut("1x1x1")), machine, Coupling(overlap="none")).total_s
+        alone_s = median(group["alone_s"])
+        launch_s = alone_s * one.fused_steps / group["steps"]
+        own = measured_over_predicted(decomposed(case, one, parse_cut("1x1x1")), machine, launch_s)
         found, share = decomposed(whole, one, parse_cut(group["cut"])), whole.sites / case.sites / 2
         for coupling in group["couplings"]:
             if coupling["edge_planes"] or coupling["launching"] != "graph":
                 continue
-            expected = period(found, machine, _as_recorded(coupling, found))
+            expected = period(found, machine, _as_recorded(coupling, found), own=own)
             efficiency = share * paired_ratio(group["alone_s"], coupling["period_s"]).median
             mlups = whole.sites * group["steps"] / median(coupling["period_s"]) / 1e6
-            yield Row(group, coupling, mlups, efficiency, share * alone / expected.total_s, expected)
+            yield Row(group, coupling, mlups, efficiency, share * alone_s / expected.total_s, expected)
 
 
 def _as_recorded(coupling: dict[str, Any], found: Decomposition) -> Coupling:

@@ -60,6 +60,31 @@ def test_a_kernel_that_sends_waits_for_room() -> None:
     assert stored > 3.4
 
 
+def test_few_blocks_are_faster_if_they_share_the_bandwidth_of_memory() -> None:
+    """Ten blocks fill it, five are twice as fast: 15 take as long as one and a half waves, and 5 beside 5 as 10."""
+
+    def pace(blocks: int) -> float:
+        return 10 / blocks
+
+    assert took(10, launch(15, 1.0), pace=pace) == pytest.approx(1.5)
+    assert took(10, launch(5, 1.0), launch(5, 1.0), pace=pace) == pytest.approx(1.0)
+    assert took(10, launch(5, 1.0), edges=1, inner=launch(5, 1.0), pace=pace) == pytest.approx(1.0)
+    assert took(10, launch(5, 1.0, 3.0), pace=pace) == pytest.approx(2.0)
+
+
+def test_what_is_sent_gets_on_as_links_do() -> None:
+    alone = took(10, launch(10, 1.0), edges=1, inner=launch(10, 0.0), packs=launch(1, 0.5), pace=lambda n: 10 / n)
+    assert alone == pytest.approx(1.5)
+
+
+def test_edges_of_a_second_launch_begin_behind_the_interior_beside_them() -> None:
+    """They are ready at once, but edges wait for the other device, too: the exchange is behind all of the interior."""
+    chain, inner = (launch(10, 1.0), launch(10, 1.0)), launch(10, 1.0)
+    found = took(10, *chain, edges=1, inner=inner, exchange_s=0.5, start_s=0.01)
+    assert found == pytest.approx(3.5, abs=0.05)
+    assert took(10, *chain, edges=1, inner=inner, exchange_s=0.5) == pytest.approx(3.0)
+
+
 @given(
     st.integers(1, 20),
     st.lists(st.tuples(st.integers(1, 40), st.floats(0.1, 3.0)), min_size=1, max_size=3),

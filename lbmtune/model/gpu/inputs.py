@@ -21,7 +21,7 @@ _ADDRESS_REGISTERS = {"computed": {1: 60, 2: 32}, "shared": {1: 38, 2: 24}}
 """Registers of a thread besides those of its cells, by where it has the starts of the directions from and by copies of
 the lattice; as compiled for sm_90."""
 
-_WARPS, _BLOCKS = 64, 32
+WARPS, _BLOCKS = 64, 32
 """Limits of a multiprocessor of data centre cards since compute capability 7.0."""
 _SIXTY_FOUR_WARPS = ("sm_70", "sm_80", "sm_90", "sm_100")
 """Architectures of these cards."""
@@ -192,7 +192,7 @@ def resident_threads(block_threads: int, entry: Entry, shared_bytes: int) -> int
     allocated = -(-max(entry.registers, 1) // REGISTER_UNIT) * REGISTER_UNIT * WARP
     by_registers = SCHEDULERS * (REGISTERS // SCHEDULERS // allocated) // warps
     by_shared = shared_bytes // taken_of(entry.shared_bytes) if entry.shared_bytes else _BLOCKS
-    return max(1, min(_BLOCKS, _WARPS // warps, by_registers, by_shared)) * warps * WARP
+    return max(1, min(_BLOCKS, WARPS // warps, by_registers, by_shared)) * warps * WARP
 
 
 def occupancy(case: Case, config: CudaConfig, resources: Resources, architecture: str) -> tuple[int, int, int] | None:
@@ -203,7 +203,7 @@ def occupancy(case: Case, config: CudaConfig, resources: Resources, architecture
     used = Entry(registers=resources.registers, shared_bytes=max(config.shared_bytes(case), resources.shared_bytes))
     block_threads = prod(config.block)
     warps = resident_threads(block_threads, used, limit) // WARP
-    return warps // warps_of(block_threads), warps, _WARPS
+    return warps // warps_of(block_threads), warps, WARPS
 
 
 def warps_of(block_threads: int) -> int:

@@ -48,6 +48,17 @@ def terms(inputs: TemporalInputs, without: Collection[str]) -> list[Term]:
     return [_joined(shares, same) for same in zip(*found, strict=True)]
 
 
+def plane_s(inputs: TemporalInputs, blocks: int) -> float:
+    """Return the seconds in which each of some blocks that run at once goes on by a plane, walls left out.
+
+    blocks: those of one wave, or fewer, which wait less for each other.
+    """
+    even = replace(inputs.config, chunk_schedule="uniform")
+    few = replace(inputs, config=even, part=blocks)
+    each = sum(one.seconds for one in _terms_of(few, (names.LAUNCH, names.WALLS)))
+    return each * few.updates * even.steps / few.planes
+
+
 def _joined(shares: Sequence[float], same: Sequence[Term]) -> Term:
     """Return a term of all parts of a launch, in words that of the first. shares: of the updates."""
     seconds = sum(share * one.seconds for share, one in zip(shares, same, strict=True))
