@@ -5,6 +5,7 @@ from statistics import median
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records import Conditions, Sustained, Trial
+from lbmtune.records.comparison.race import Verdict
 from lbmtune.records.comparison.repeats import repeat_interval
 from lbmtune.records.profile import Profile
 from lbmtune.records.spec import TimingProtocol
@@ -41,10 +42,19 @@ def race_text(study: StudyRecord, numbered: str = "") -> str:
         return without_finals(study)
     if spec.objective != "mlups":
         return ""
-    leads = f"is the best of them by {spec.beside[0]}" if spec.beside else "has the smallest footprint of them"
+    leads = f"is the best of them by {spec.beside[0]}" if spec.beside else _leads(study, study.race)
     allowed = "" if spec.max_power_w is None else " within the power"
     keys = {trial.number: f"{numbered}{trial.number}" if numbered else trial.key for trial in study.trials}
     return study.race.sentence(keys, study.ranked[0].number, f"{leads}{allowed}")
+
+
+def _leads(study: StudyRecord, race: Verdict) -> str:
+    """Say why the winner comes before those that are tied with it: by its footprint, or by speed if all have one."""
+    level = {race.first, *race.tied}
+    footprints = {t.prediction.footprint_bytes if t.prediction else None for t in study.ranked if t.number in level}
+    if len(footprints) > 1:
+        return "has the smallest footprint of them"
+    return "had the highest median; their footprints are equal"
 
 
 def without_finals(study: StudyRecord) -> str:

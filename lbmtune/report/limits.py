@@ -8,6 +8,7 @@ from typing import NamedTuple
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Term, Trial
+from lbmtune.records.profile import KERNEL, STREAMING, Profile
 from lbmtune.records.remarks import left_alone
 from lbmtune.records.study import CEILING_STREAMS, StudyRecord
 from lbmtune.records.terms import MEMORY
@@ -147,6 +148,21 @@ def limits_text(study: StudyRecord, limits: Sequence[Limit]) -> str:
 def binding(study: StudyRecord, trial: Trial) -> Limit | None:
     """Return the limit that binds a verified trial: the lowest; None if none is known."""
     return next(iter(limits_of(study, trial)), None)
+
+
+def contradicted(limit: Limit | None, profile: Profile | None) -> bool:
+    """Return whether a profile shows that another resource than that of a limit by the model may bind.
+
+    Without collision its kernel still takes longer than the limit of it, which is not memory, would take alone.
+    """
+    if limit is None or profile is None or limit.measured or limit.name == MEMORY:
+        return False
+    return profile.rung(STREAMING).seconds > 1e-6 / limit.mlups
+
+
+def without_collision(profile: Profile) -> float:
+    """Return the share of its time that a kernel takes without collision."""
+    return profile.rung(STREAMING).seconds / profile.rung(KERNEL).seconds
 
 
 def _of_memory(study: StudyRecord, trial: Trial) -> Limit | None:

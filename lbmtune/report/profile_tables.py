@@ -161,7 +161,7 @@ def _reached(profile: Profile) -> str:
     top, kernel = profile.rungs[0], profile.rungs[-1]
     said = (
         f"The kernel reaches {format_mlups(kernel.mlups)} of the {format_mlups(top.mlups)} MLUPS that "
-        f"{_CEILINGS[top.name]} allows, {_part(kernel.mlups / top.mlups)}"
+        f"{_CEILINGS[top.name]} allows, {_part(kernel.mlups / top.mlups)}{_no_ceiling(profile)}"
     )
     most = max(profile.losses, key=lambda loss: loss.measured)
     if most.measured <= 0:
@@ -184,6 +184,14 @@ def _reached(profile: Profile) -> str:
     return f"{said}, {mostly}by its term {term.name} ({figures_of(term)}{hidden})."
 
 
+def _no_ceiling(profile: Profile) -> str:
+    """Say that the first level is no upper bound, if a level below it is clearly faster; else empty."""
+    top, fastest = profile.rungs[0], max(profile.rungs, key=lambda one: one.mlups)
+    if fastest.mlups <= (1 + _MUCH) * top.mlups:
+        return ""
+    return f" (no upper bound: the level {fastest.name} has {format_mlups(fastest.mlups)})"
+
+
 def _added(above: Rung, below: Rung) -> Term | None:
     """Return the term that grows most from a level to the next; None if none grows, or if it is the level itself.
 
@@ -204,7 +212,10 @@ def _left_open(profile: Profile) -> str:
     slower = ""
     if abs(profile.unexplained) >= _SHOWN:
         slower = f" (the kernel is {'slower' if profile.unexplained > 0 else 'faster'} than predicted)"
-    said = f"Unexplained: {_signed(profile.unexplained)}{slower}; largest difference: {name}, {_signed(difference)}."
+    of = f"of {_CEILINGS[profile.rungs[0].name]}"
+    said = (
+        f"Unexplained: {_signed(profile.unexplained)} {of}{slower}; largest difference: {name}, {_signed(difference)}."
+    )
     cancel = abs(difference) > max(_MUCH, 2 * abs(profile.unexplained))
     return f"{said} Differences of levels cancel: how the model divides the time is not certain." if cancel else said
 

@@ -6,7 +6,10 @@ import pytest
 
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.comparison.race import verdict
+from lbmtune.records.remarks import race_text
+from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
+from tests.support.paths import RECORDED
 from tests.support.studies.fake_study import header, measurement, predict, space_of, spec
 
 DRIFT = (1.0, 1.02, 1.01, 1.05, 1.03, 1.0, 1.04, 1.02)
@@ -46,6 +49,20 @@ def test_one_that_is_slower_in_some_rounds_alone_is_tied():
     assert "tied at 95 %: one, two; two has the smallest footprint of them; one is 25.0 % (25" in found.sentence(
         {1: "one", 2: "two", 4: "four"}, 2
     )
+
+
+def test_of_equal_footprints_the_highest_median_wins_and_the_sentence_says_so() -> None:
+    study = read_study(RECORDED / "nvidia-h100" / "d3q19-box-output-fp32")
+    assert study.race
+    level = {study.race.first, *study.race.tied}
+    equal = [one.prediction.footprint_bytes for one in study.ranked if one.number in level and one.prediction]
+    assert len(level) == len(equal) > len(set(equal)) == 1
+    first = study.ranked[0]
+    assert f"{first.key} had the highest median; their footprints are equal" in race_text(study)
+    assert first.prediction
+    smaller = replace(first, prediction=replace(first.prediction, footprint_bytes=equal[0] // 2))
+    fewer = replace(study, trials=(smaller, *study.ranked[1:]))
+    assert f"{first.key} has the smallest footprint of them" in race_text(fewer)
 
 
 def test_one_that_was_dropped_is_compared_by_its_rounds_and_too_few_say_nothing():

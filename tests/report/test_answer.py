@@ -23,7 +23,9 @@ from lbmtune.errors import InputError
 from lbmtune.export import best, printed_kernel
 from lbmtune.export.cuda_header import cuda_header
 from lbmtune.model.predict import cells_read
+from lbmtune.records import Measurement
 from lbmtune.records.best_json.document import encode_best
+from lbmtune.records.profile import KERNEL, STREAMING, Profile
 from lbmtune.records.remarks import faster_first
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
@@ -33,7 +35,7 @@ from lbmtune.report.study.answer import section, use, verdict, why
 from lbmtune.report.study.answer.beside import beside, missing, none_published, overtaking
 from lbmtune.report.study.answer.doubts import Doubts, doubts
 from lbmtune.report.study.answer.kinds import kind_rows
-from lbmtune.report.study.answer.update_time import FASTER
+from lbmtune.report.study.answer.update_time import FASTER, measured_s
 from lbmtune.report.study.answer.update_time import parts as time_parts
 from lbmtune.report.study.answer.words import config_text, words
 from lbmtune.report.study.finals import finals_info, finals_table
@@ -43,6 +45,7 @@ from lbmtune.report.study.winner import accuracy_table, rounding_table, winner_t
 from lbmtune.search.optuna_view.importance import importance
 from tests.support.paths import RECORDED
 from tests.support.studies import made_up_records as made
+from tests.support.studies.made_up_profile import PROFILE
 
 MOMENTS = cuda.TemporalBlocking(representation="moments", steps=3)
 H100_FAST = RECORDED / "nvidia-h100" / "d3q19-box-fast-fp32"
@@ -287,8 +290,8 @@ def test_the_text_tells_the_bandwidth_of_the_model_from_that_of_the_limit() -> N
         (
             "nvidia-h200/d3q19-box-fp16s",
             "memory alone",
-            "Beyond it are 0.176 ps (1.0%), which are not known. The model does not divide them: it predicts 53,858 "
-            "MLUPS, 3.1% less than was measured.",
+            "Beyond it are 0.176 ps (1.0%). What each term adds is not certain: with all of them the model predicts "
+            "53,858 MLUPS, 3.1% less than was measured.",
         ),
     ],
 )
@@ -308,7 +311,8 @@ def test_the_time_of_an_update_begins_with_its_limit_and_ends_measured(name: str
     assert ends[-1] == pytest.approx(ends[-2])
     assert figure.layout.shapes[0].y0 == pytest.approx(1e6 / limit.mlups), "the line of the limit"
     assert sentence in why.said(study)
-    assert bool(why.measuring(study)) == ("not known" in why.said(study))
+    open_parts = any(doubt in why.said(study) for doubt in ("not known", "What each term adds is not certain"))
+    assert bool(why.measuring(study)) == open_parts
 
 
 def test_what_the_model_does_not_explain_is_measured_by_a_command() -> None:
@@ -366,6 +370,62 @@ def test_ties_are_told(fast: StudyRecord) -> None:
     assert "No other trial is tied with it within this run." in verdict.verdict(fast)
     tied = read_study(RECORDED / "nvidia-h200" / "d3q19-box-fp32")
     assert f"Tied with trials {', '.join(map(str, sorted(tied.tied)))}: their order is chance." in verdict.verdict(tied)
+
+
+def test_rounds_that_are_too_few_leave_the_order_open() -> None:
+    study = read_study(RECORDED / "nvidia-h200" / "d3q19-box-fast-fp32")
+    first, second = study.ranked[:2]
+    assert first.final
+
+    def told(speed: float) -> str:
+        few = (replace(first, final=cut(first.final, 4, 1e5)), replace(second, final=cut(second.final, 4, speed)))
+        short = replace(study, trials=few)
+        assert short.race
+        assert short.race.untold == (second.number,)
+        return verdict.verdict(short)
+
+    low = study.interval(replace(first, final=cut(first.final, 4, 1e5))).low_mlups
+    assert f"too few to tell if trial {second.number} is slower" in told(low - 1)
+    assert "too few" not in told(0.5 * low)
+
+
+def cut(measured: Measurement | None, rounds: int, mlups: float) -> Measurement:
+    """Return a measurement of the first rounds alone, with another speed."""
+    assert measured
+    by = mlups / measured.mlups
+    samples = tuple(one / by for one in measured.samples_s[:rounds])
+    low, high = by * measured.ci_low_mlups, by * measured.ci_high_mlups
+    return replace(measured, samples_s=samples, mlups=mlups, ci_low_mlups=low, ci_high_mlups=high)
+
+
+def test_a_limit_that_a_profile_contradicts_is_not_certain(fast: StudyRecord) -> None:
+    """Without collision a kernel cannot be bound by instructions, which are few then."""
+    limit = binding(fast, fast.ranked[0])
+    assert limit
+    assert limit.name == "instructions"
+    share = 0.8
+    assert share * measured_s(fast) > 1e-6 / limit.mlups > 0.5 * measured_s(fast)
+    slow, quick = (levels(measured_s(fast), one) for one in (share, 0.5))
+    assert f"of the lowest limit by the model, {limit.name} (" in verdict.verdict(fast, None, slow)
+    assert "without collision the kernel still takes 80% of its time." in verdict.verdict(fast, None, slow)
+    assert verdict.verdict(fast, None, quick) == verdict.verdict(fast)
+    card = next(one for one in section.cards(fast, profile=slow) if one[0] == f"of the model's limit: {limit.name}")
+    assert card[2].endswith("which binds is not certain: without collision 80% of the time")
+    assert section.cards(fast, profile=quick) == section.cards(fast)
+    tried = ("rows",)
+    named = section.next_step(fast, tried, limit.name, slow)
+    assert named
+    assert "is instructions by the model, which is not certain, on which rows acts" in named.reason
+    assert section.next_step(fast, tried, limit.name, quick) == section.next_step(fast, tried, limit.name)
+
+
+def levels(kernel_s: float, streaming: float) -> Profile:
+    """Return a profile of a kernel that takes so long, and a share of it without collision."""
+    rungs = tuple(
+        replace(rung, seconds={STREAMING: streaming * kernel_s, KERNEL: kernel_s}.get(rung.name, rung.seconds))
+        for rung in PROFILE.rungs
+    )
+    return replace(PROFILE, rungs=rungs)
 
 
 def test_who_was_slower_in_the_same_rounds_is_not_tied() -> None:

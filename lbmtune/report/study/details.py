@@ -5,6 +5,7 @@ from typing import TypedDict
 
 from lbmtune.catalogue.config import from_flat, knobs_by_name
 from lbmtune.records import Trial
+from lbmtune.report.limits import figures_of
 from lbmtune.report.tables import Pairs, conditions_table
 from lbmtune.units import format_ps
 
@@ -38,7 +39,7 @@ def details(trial: Trial) -> Details:
     measured = trial.final or trial.measurement
     terms = trial.prediction.significant_terms if trial.prediction else ()
     return Details(
-        terms=[(term.name, format_ps(term.seconds), term.figures) for term in terms],
+        terms=[(term.name, format_ps(term.seconds), figures_of(term)) for term in terms],
         samples=[float(f"{1e6 * sample:.5g}") for sample in measured.samples_s] if measured else [],
         state=_state(trial),
     )

@@ -74,7 +74,7 @@ LOSS = (
 def test_the_conclusion_names_the_share_the_largest_loss_its_term_and_what_is_open() -> None:
     assert conclusion(PROFILE) == (
         f"The kernel reaches 10,000 of the 25,000 MLUPS that the data sheet allows, 40.0 %; {LOSS}. Unexplained: "
-        "+1.7 % (the kernel is slower than predicted); largest difference: kernel, +1.7 %."
+        "+1.7 % of the data sheet (the kernel is slower than predicted); largest difference: kernel, +1.7 %."
     )
 
 
@@ -94,6 +94,9 @@ def test_a_conclusion_without_a_model_or_a_loss_or_beside_others_says_so() -> No
     assert conclusion(silent).endswith(f"{LOSS}. Unexplained: all of it, because the model has no prediction.")
     level = replace(PROFILE, rungs=tuple(replace(one, seconds=40e-12) for one in PROFILE.rungs))
     assert "allows, 100.0 %; there is no loss." in conclusion(level)
+    quick = replace(PROFILE.rungs[2], seconds=35e-12)
+    above = replace(PROFILE, rungs=(*PROFILE.rungs[:2], quick, *PROFILE.rungs[3:]))
+    assert "40.0 % (no upper bound: the level streams has 28,571);" in conclusion(above)
     faster = replace(PROFILE, rungs=(*PROFILE.rungs[:-1], replace(PROFILE.rungs[-1], seconds=90e-12)))
     assert "(the kernel is faster than predicted)" in conclusion(faster)
     assert conclusion(beside_others(0.5)) == "There is no conclusion: other programs used the device."

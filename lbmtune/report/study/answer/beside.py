@@ -25,6 +25,8 @@ _LESS_MEMORY = 0.75
 
 _PAIRED = 0.005
 """Relative difference between the ratio of two speeds and that of rounds of both from which on it is told."""
+NEARLY = 0.02
+"""Relative difference of speeds up to which a kernel is nearly as fast, or as fast over seconds as in bursts."""
 _TOLD = 0.001
 """Relative lead over seconds from which on a trial is named."""
 
@@ -156,6 +158,12 @@ def of_trial(study: StudyRecord, what: str, trial: Trial) -> Beside:
 def footprint(trial: Trial) -> int:
     """Return the bytes of all buffers of a trial; 0 if they are not recorded."""
     return trial.prediction.footprint_bytes if trial.prediction else 0
+
+
+def differs(trial: Trial) -> bool:
+    """Return whether the sustained speed of a trial is another one than that in bursts."""
+    run = trial.sustained
+    return run is not None and not run.disturbed and abs(run.mlups / (trial.mlups or 1.0) - 1) > NEARLY
 
 
 def fastest_sustained(study: StudyRecord) -> Trial | None:

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
+from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import left_alone, prediction_doubt
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEANINGS, MEMORY
-from lbmtune.report.limits import binding
-from lbmtune.report.study.answer.beside import Beside, Missing, beside, missing, of_trial, overtaking
+from lbmtune.report.limits import binding, contradicted, without_collision
+from lbmtune.report.study.answer.beside import Beside, Missing, beside, differs, missing, of_trial, overtaking
 from lbmtune.report.study.answer.update_time import no_help
 from lbmtune.report.study.answer.use import Next
 from lbmtune.report.study.answer.words import config_text
@@ -42,20 +43,28 @@ class Cards(NamedTuple):
     cards: list[Card]
 
 
-def card_groups(study: StudyRecord, cells_read: CellsRead | None = None) -> list[Cards]:
-    """Return the cards at the top, those of the kernel that overtakes the winner over seconds first if there is one."""
+def card_groups(study: StudyRecord, cells_read: CellsRead | None = None, profile: Profile | None = None) -> list[Cards]:
+    """Return the cards at the top, those of the kernel that overtakes the winner over seconds first if there is one.
+
+    profile: of the winner.
+    """
     if not study.ranked:
         return [Cards("", "", cards(study))]
     other, winner = overtaking(study), study.ranked[0]
     whose = f"In bursts: trial {winner.number}" if other else ""
-    mine = Cards(whose, config_text(winner), cards(study, cells_read))
+    mine = Cards(whose, config_text(winner), cards(study, cells_read, profile=profile))
     if other is None:
         return [mine]
     return [Cards(f"For long runs: trial {other.number}", config_text(other), cards(study, cells_read, other)), mine]
 
 
-def cards(study: StudyRecord, cells_read: CellsRead | None = None, trial: Trial | None = None) -> list[Card]:
-    """Return the cards of a trial; by default of the winner, and how many trials there are."""
+def cards(
+    study: StudyRecord,
+    cells_read: CellsRead | None = None,
+    trial: Trial | None = None,
+    profile: Profile | None = None,
+) -> list[Card]:
+    """Return the cards of a trial; by default of the winner, and how many trials there are. profile: of the winner."""
     counted = f"{len(study.ranked)} of {len(study.trials)}"
     trials = ("trials verified", counted, f"{study.header.legal_configurations:,} legal configurations")
     if not study.ranked:
@@ -63,15 +72,17 @@ def cards(study: StudyRecord, cells_read: CellsRead | None = None, trial: Trial 
     if trial is not None:
         return _of_trial(study, trial, cells_read)
     several = _on_parts(study)
-    return [*([several] if several else []), *_of_trial(study, study.ranked[0], cells_read), trials]
+    return [*([several] if several else []), *_of_trial(study, study.ranked[0], cells_read, profile), trials]
 
 
-def _of_trial(study: StudyRecord, winner: Trial, cells_read: CellsRead | None) -> list[Card]:
+def _of_trial(
+    study: StudyRecord, winner: Trial, cells_read: CellsRead | None, profile: Profile | None = None
+) -> list[Card]:
     found = (
         _speed(study, winner),
         _sustained(study, winner),
         _with_output(study, winner),
-        _limit(study, winner, cells_read),
+        _limit(study, winner, cells_read, profile),
         _predicted(study, winner),
         _memory(winner, cells_read),
         _error(winner),
@@ -110,7 +121,7 @@ def _on_parts(study: StudyRecord) -> Card | None:
     return f"{len(one.devices)} parts", f"{format_mlups(one.mlups or 0.0)} {unit}", remark
 
 
-def _limit(study: StudyRecord, winner: Trial, cells_read: CellsRead | None) -> Card | None:
+def _limit(study: StudyRecord, winner: Trial, cells_read: CellsRead | None, profile: Profile | None) -> Card | None:
     limit = binding(study, winner)
     if not left_alone(study.header.ceiling.cpu_share):
         rate = format_rate(study.header.ceiling.best_bytes_per_s)
@@ -125,6 +136,9 @@ def _limit(study: StudyRecord, winner: Trial, cells_read: CellsRead | None) -> C
     if limit.exceeded:
         what = _OF_BENCHMARK if limit.measured else _OF_MODEL
         return f"{what}{limit.name}", share, f"{allowed}; no upper bound{limit.exceeded_said}"
+    if profile and contradicted(limit, profile):
+        doubt = f"which binds is not certain: without collision {without_collision(profile):.0%} of the time"
+        return f"{_OF_MODEL}{limit.name}", share, f"{allowed}; {doubt}"
     return f"{_OF_LIMIT}{limit.name}", share, allowed + with_halos(winner, limit.mlups, cells_read)
 
 
@@ -203,7 +217,7 @@ def beside_rows(study: StudyRecord) -> list[dict[str, str]]:
 def gain_titles(study: StudyRecord, rows: Sequence[Mapping[str, str]]) -> tuple[str, str]:
     """Return the titles of the gains in bursts and over seconds; the second one is empty if no row has one."""
     if not any(row["sustained gain"] for row in rows):
-        return "winner over it", ""
+        return f"winner over it{', in bursts' if any(map(differs, study.ranked[:1])) else ''}", ""
     other = overtaking(study)
     if other is None:
         return "winner over it, in bursts", "winner over it, sustained"
@@ -246,8 +260,11 @@ def _times(gain: float) -> str:
     return f"{gain:.{2 + (off < _NEARLY) + (off < _HARDLY)}f} x"
 
 
-def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str) -> Next | None:
-    """Return what is worth trying next. knobs, term: those that act on the largest term of the winner's time."""
+def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str, profile: Profile | None = None) -> Next | None:
+    """Return what is worth trying next.
+
+    knobs, term: those that act on the largest term of the winner's time; profile: of the winner.
+    """
     if not study.ranked or (study.finished and no_help(study)):
         return None
     if not study.finished:
@@ -257,7 +274,8 @@ def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str) -> Next | N
         return None
     named = f"{', '.join(knobs)} act{'s' * (len(knobs) == 1)}"
     whose = f"Of trial {study.ranked[0].number} the" if overtaking(study) else "The"
-    reason = f"{whose} largest part of an update is {term}, on which {named}. Compare {tried[0]} by the model:"
+    doubt = " by the model, which is not certain" if contradicted(binding(study, study.ranked[0]), profile) else ""
+    reason = f"{whose} largest part of an update is {term}{doubt}, on which {named}. Compare {tried[0]} by the model:"
     return Next(reason, f"lbmtune vary {tried[0]} best.json --study .")
 
 

@@ -10,7 +10,7 @@ from lbmtune.report.limits import Limit, alone_s, binding, figures_of
 from lbmtune.units import format_ps
 
 UNEXPLAINED, FASTER = "not explained", "faster than predicted"
-_UNKNOWN = "not known"
+_BEYOND = "the rest"
 BANDWIDTH, NOT_HIDDEN = "bandwidth of the model", "not hidden"
 _BENCHMARK = "bytes that memory moves for an update, at the fastest benchmark of many streams"
 _OF_MODEL = "what accesses like these take beyond that benchmark"
@@ -92,7 +92,7 @@ def shown_parts(study: StudyRecord) -> tuple[Part, ...]:
     if not no_help(study):
         return found
     beyond = sum(one.seconds or 0.0 for one in found[1:])
-    return found[0], Part(_UNKNOWN, beyond, 1 - found[0].share, "measured minus the limit")
+    return found[0], Part(_BEYOND, beyond, 1 - found[0].share, "measured minus the limit")
 
 
 def _shared(part: Part, whole: float) -> Part:

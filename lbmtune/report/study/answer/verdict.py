@@ -1,15 +1,19 @@
 """The first lines of the page of a study: its title, and what a reader has to know beside the speed."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
+from lbmtune.records.profile import Profile
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.limits import binding
+from lbmtune.report.limits import binding, contradicted, without_collision
 from lbmtune.report.study.answer.beside import (
+    NEARLY,
     best_of_one_step,
     best_with_less_memory,
     default_of,
+    differs,
     faster_in_search,
     fastest_sustained,
     footprint,
@@ -35,8 +39,6 @@ _FEW = 3
 """Trials of a kind up to which it was hardly searched."""
 _DEFAULT = "default"
 _STORED = "best of them that stores populations"
-_NEARLY = 0.02
-"""Relative gain of the winner up to which another kernel is nearly as fast."""
 
 
 def title(study: StudyRecord) -> str:
@@ -53,18 +55,15 @@ def title(study: StudyRecord) -> str:
             f"{sustained} {unit} sustained on {device}: {its} (trial {other.number}); {speed} in bursts: {name} "
             f"(trial {winner.number})"
         )
-    both = f" in bursts, {format_mlups(run.mlups)} sustained," if run and _differs(winner) else ""
+    both = f" in bursts, {format_mlups(run.mlups)} sustained," if run and differs(winner) else ""
     return f"{_TITLES[study.header.spec.objective]}{speed} {unit}{both} on {device}: {name}"
 
 
-def _differs(trial: Trial) -> bool:
-    """Return whether the sustained speed of a trial is another one than that in bursts."""
-    run = trial.sustained
-    return run is not None and not run.disturbed and abs(run.mlups / (trial.mlups or 1.0) - 1) > _NEARLY
+def verdict(study: StudyRecord, cells_read: CellsRead | None = None, profile: Profile | None = None) -> str:
+    """State what overtakes the winner, its gain, its ties, what is nearly as fast, and the share of its limit.
 
-
-def verdict(study: StudyRecord, cells_read: CellsRead | None = None) -> str:
-    """State what overtakes the winner, its gain, its ties, what is nearly as fast, and the share of its limit."""
+    profile: of the winner.
+    """
     if not study.ranked:
         return ""
     other = overtaking(study)
@@ -73,7 +72,7 @@ def verdict(study: StudyRecord, cells_read: CellsRead | None = None) -> str:
         _gain(study),
         _ties(study),
         _bound(study, other, cells_read) if other else "",
-        _bound(study, study.ranked[0], cells_read),
+        _bound(study, study.ranked[0], cells_read, profile),
         _with_less_memory(study),
     )
     return " ".join(filter(None, said))
@@ -114,17 +113,20 @@ def _gain(study: StudyRecord) -> str:
     named = {"best of one step per launch": one, _STORED: None if stored is one else stored}
     if one is None or one is winner:
         named = {_DEFAULT: default_of(study)}
+    others = {what: trial for what, trial in named.items() if trial and trial is not winner}
+    sustained = {what: _over_seconds(study, trial) for what, trial in others.items()}
+    apart = any(sustained.values())
+    of_bursts = " in bursts" if differs(winner) else ""
     said = [
         f"{(winner.mlups or 0.0) / (trial.mlups or 1.0):.2f} times the {what} "
         f"({format_mlups(trial.mlups or 0.0)}, {_pattern(study, trial)}"
         f"{'' if what == _DEFAULT else _found_among(study, trial, populations=what == _STORED)})"
-        f"{_over_seconds(study, trial)}"
-        for what, trial in named.items()
-        if trial and trial is not winner
+        f"{sustained[what] or (of_bursts if apart else '')}"
+        for what, trial in others.items()
     ]
-    bursts = "In bursts " if _differs(winner) and not any(" in bursts" in one for one in said) else ""
-    whose = f"Trial {winner.number} is " if overtaking(study) else bursts
-    return f"{whose}{', '.join(said)}." if said else ""
+    whose = f"Trial {winner.number} is" if overtaking(study) else ""
+    first = f"{whose}{'' if apart else of_bursts} {', '.join(said)}.".lstrip()
+    return f"{first[:1].upper()}{first[1:]}" if said else ""
 
 
 def _over_seconds(study: StudyRecord, other: Trial) -> str:
@@ -133,7 +135,7 @@ def _over_seconds(study: StudyRecord, other: Trial) -> str:
     if not (winner.sustained and other.sustained):
         return ""
     gain, burst = winner.sustained.mlups / other.sustained.mlups, (winner.mlups or 0.0) / (other.mlups or 1.0)
-    return f" in bursts, {gain:.2f} times sustained" if abs(gain / burst - 1) > _NEARLY else ""
+    return f" in bursts, {gain:.2f} times sustained" if abs(gain / burst - 1) > NEARLY else ""
 
 
 def _found_among(study: StudyRecord, trial: Trial, *, populations: bool) -> str:
@@ -166,13 +168,32 @@ def _ties(study: StudyRecord) -> str:
     if study.header.spec.objective != "mlups":
         return ""
     tied = sorted(study.tied)
+    untold = _untold(study)
+    if untold and not tied:
+        return f"The rounds of the finals are too few to tell if trial{_named(untold)} {_are(untold)} slower."
     if not tied:
         return _alone(study)
-    named = ", ".join(map(str, tied[:_NAMED])) + (f" and {len(tied) - _NAMED} more" if len(tied) > _NAMED else "")
     speeds = [trial.mlups or 0.0 for trial in study.ranked if trial.number in {*tied, study.ranked[0].number}]
     low, high = format_mlups(min(speeds)), format_mlups(max(speeds))
     within = "" if high == format_mlups(study.ranked[0].mlups or 0.0) else f" ({low} to {high})"
-    return f"Tied with trial{'s' if len(tied) > 1 else ''} {named}{within}: their order is chance."
+    return f"Tied with trial{_named(tied)}{within}: their order is chance."
+
+
+def _untold(study: StudyRecord) -> list[int]:
+    """Return the finalists that may be as fast as the winner: their rounds do not tell, and their intervals meet."""
+    low = study.interval(study.ranked[0]).low_mlups
+    near = (trial for trial in study.ranked if study.race and trial.number in study.race.untold)
+    return [trial.number for trial in near if study.interval(trial).high_mlups >= low]
+
+
+def _are(numbers: Sequence[int]) -> str:
+    return "are" if len(numbers) > 1 else "is"
+
+
+def _named(numbers: Sequence[int]) -> str:
+    """Return the numbers of one trial or several, after the word 'trial'."""
+    more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
+    return f"{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers[:_NAMED]))}{more}"
 
 
 def _alone(study: StudyRecord) -> str:
@@ -181,7 +202,7 @@ def _alone(study: StudyRecord) -> str:
     lead = (winner.mlups or 0.0) / (second.mlups or 1.0) - 1 if second else 1.0
     if study.interval(winner).between is not None:
         return "No other trial is tied with it."
-    if lead >= _NEARLY:
+    if lead >= NEARLY:
         return "No other trial is tied with it within this run."
     return f"No other trial is tied with it within this run; a lead of {lead:.2%} may not hold in another run."
 
@@ -198,14 +219,14 @@ def _with_less_memory(study: StudyRecord) -> str:
     if other is None or study.header.spec.objective != "mlups":
         return ""
     one = of_trial(study, "", other)
-    if one.gain >= 1 + _NEARLY:
+    if one.gain >= 1 + NEARLY:
         return ""
     share = one.footprint_bytes / footprint(winner)
     return f"Trial {other.number} ({one.kernel}) is {1 - 1 / one.gain:.2%} slower with {share:.0%} of the memory."
 
 
-def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None) -> str:
-    """State the share of its limit that a trial reaches."""
+def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None, profile: Profile | None = None) -> str:
+    """State the share of its limit that a trial reaches. profile: of the trial."""
     limit = binding(study, trial)
     if limit is None:
         return "No limit is known: the device was not calibrated (lbmtune devices --calibrate)."
@@ -223,8 +244,14 @@ def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None) -> st
         return f"Trial {trial.number} reaches {share:.1%} of the {said}."
     halos = with_halos(trial, limit.mlups, cells_read)
     run = trial.sustained
-    bursts = " in bursts" if _differs(trial) else ""
-    sustained = f"; sustained {run.mlups / limit.mlups:.1%}{_by_power(trial)}" if run and _differs(trial) else ""
+    bursts = " in bursts" if differs(trial) else ""
+    sustained = f"; sustained {run.mlups / limit.mlups:.1%}{_by_power(trial)}" if run and differs(trial) else ""
+    if profile and contradicted(limit, profile):
+        return (
+            f"Trial {trial.number} reaches{bursts} {share:.1%} of the lowest limit by the model, {limit.name} "
+            f"({allowed} {unit}){sustained}. That this one binds is not certain: without collision the kernel still "
+            f"takes {without_collision(profile):.0%} of its time."
+        )
     return (
         f"Trial {trial.number} reaches{bursts} {share:.1%} of its limit, {limit.name}: {allowed} {unit} if nothing "
         f"else took time{halos}{sustained}."

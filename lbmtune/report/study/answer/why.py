@@ -11,7 +11,7 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import EXCHANGE, ISSUE, MEMORY, REFILLS, WAVES
 from lbmtune.report.drawing import CEILING, Figure, plain_figure
 from lbmtune.report.html import Panel, panel
-from lbmtune.report.limits import MUCH, binding, ceiling_of, fastest_on_memory, limits_of
+from lbmtune.report.limits import MUCH, binding, ceiling_of, contradicted, fastest_on_memory, limits_of
 from lbmtune.report.profile import profile_panel
 from lbmtune.report.profile_tables import conclusion
 from lbmtune.report.study.answer.beside import overtaking
@@ -43,8 +43,9 @@ _CAPTION = (
 )
 
 _NO_HELP = (
-    "Picoseconds of the whole device per update: the limit alone (dashed), and the rest up to the measurement, which "
-    "the model does not explain. The model is not fitted to this study."
+    "Picoseconds of the whole device per update: the limit alone (dashed), and the rest up to the measurement. What "
+    "each term of the model adds is not certain: together they take longer than was measured. The model is not fitted "
+    "to this study."
 )
 
 
@@ -58,8 +59,10 @@ def levels_said(study: StudyRecord, profile: Profile) -> str:
         return found
     streaming, kernel = (profile.rung(name).seconds for name in (STREAMING, KERNEL))
     still = f"Without collision the kernel still takes {format_ps(streaming)} of {format_ps(kernel)} ps"
-    doubt = ": which of them binds is not certain" if streaming > 1e-6 / limit.mlups else ""
-    return f"{found} These are shares of what memory alone would allow; the limit is {limit.name}. {still}{doubt}."
+    uncertain = contradicted(limit, profile)
+    doubt = ": which of them binds is not certain" if uncertain else ""
+    lowest = "lowest limit by the model" if uncertain else "limit"
+    return f"{found} These are shares of what memory alone would allow; the {lowest} is {limit.name}. {still}{doubt}."
 
 
 def why_panels(study: StudyRecord, profile: Profile | None = None) -> list[Panel]:
@@ -215,12 +218,12 @@ def _rest(study: StudyRecord, others: Sequence[Part], beyond: float, profile: Pr
     if no_help(study):
         predicted, measured = study.ranked[0].prediction, study.ranked[0].best_measurement.mlups
         assert predicted
-        left = f"Beyond it are {format_ps(beyond)} ps ({beyond / measured_s(study):.1%})"
-        left += f". {_by_levels(profile)}" if profile else ", which are not known."
+        left = f"Beyond it are {format_ps(beyond)} ps ({beyond / measured_s(study):.1%})."
+        left += f" {_by_levels(profile)}" if profile else ""
         speed, less = format_mlups(predicted.mlups), 1 - predicted.mlups / measured
         return (
-            f"{left} {_nearly_bound(study)}The model does not divide them: it predicts {speed} MLUPS, {less:.1%} less "
-            f"than was measured.{_error(study)}"
+            f"{left} {_nearly_bound(study)}What each term adds is not certain: with all of them the model predicts "
+            f"{speed} MLUPS, {less:.1%} less than was measured.{_error(study)}"
         )
     if unknown(study):
         model = f"the model adds {sum_ps} ps ({named}), and {last}" if added else "the model has nothing but the limit"
