@@ -161,13 +161,13 @@ def test_what_is_faster_over_seconds_is_told() -> None:
         "reaches 448 MLUPS (-32.4%; the reason is not recorded). Trials 42 (525), 1 (523) are nearly as fast "
         "sustained; of one run each, their order is not certain. Trial 25 is 1.25 times the best of one step per "
         "launch (532, esoteric-twist; best of 49 among 85 trials) in bursts, 0.85 times sustained. Tied with trial 61: "
-        "their order is chance. No limit is known for trial 53: it draws 80.89 GB/s from memory, 1.50 times what the "
-        "model allows, whose benchmark is too slow."
+        "their order is chance. No limit is known for trial 53: its 152 B per "
+        "update are 80.89 GB/s at this speed, 1.50 times what the benchmark of the model reached."
     )
     assert section.gain_titles(study, section.beside_rows(study)) == ("trial 25 over it, in bursts", "trial 53 over it")
     assert [cards.whose for cards in section.card_groups(study)] == ["For long runs: trial 53", "In bursts: trial 25"]
     assert verdict.verdict(study).endswith(
-        "is too slow. Trial 25 reaches in bursts 65.1% of its limit, arithmetic: 1,018 MLUPS if "
+        "of the model reached. Trial 25 reaches in bursts 65.1% of its limit, arithmetic: 1,018 MLUPS if "
         "nothing else took time; sustained 44.0%."
     )
     why_said = why.said(study)

@@ -132,7 +132,7 @@ def _limit(study: StudyRecord, winner: Trial, cells_read: CellsRead | None, prof
     share = f"{(winner.mlups or 0.0) / limit.mlups:.1%}"
     if limit.refuted:
         allowed = f"{format_mlups(limit.mlups)} {study.header.spec.case.speed_unit}"
-        return "limit", "not known", f"{limit.name} by the model, {allowed}; its benchmark is too slow"
+        return "limit", "not known", f"{limit.name} by the model, {allowed}, exceeded by {limit.exceeded:.0%}"
     if limit.exceeded:
         what = _OF_BENCHMARK if limit.measured else _OF_MODEL
         return f"{what}{limit.name}", share, f"{allowed}; no upper bound{limit.exceeded_said}"

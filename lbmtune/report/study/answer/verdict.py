@@ -24,6 +24,7 @@ from lbmtune.report.study.answer.beside import (
 )
 from lbmtune.report.study.answer.words import device_words, words
 from lbmtune.report.study.steps import CellsRead, power_bound_text, with_halos
+from lbmtune.report.study.tables import moved
 from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_mlups, format_rate
 
@@ -234,9 +235,10 @@ def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None, profi
     unit = study.header.spec.case.speed_unit
     if limit.refuted:
         drawn = format_rate(trial.best_measurement.bandwidth_bytes_per_s)
+        each = moved(trial.best_measurement.bytes_per_update)
         return (
-            f"No limit is known for trial {trial.number}: it draws {drawn} from memory, {1 + limit.exceeded:.2f} times "
-            "what the model allows, whose benchmark is too slow."
+            f"No limit is known for trial {trial.number}: its {each} per update "
+            f"are {drawn} at this speed, {1 + limit.exceeded:.2f} times what the benchmark of the model reached."
         )
     if limit.exceeded:
         bursts = "" if limit.measured else " in bursts"
