@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.limits import extents
 from lbmtune.claims.judge import Reading, readings_of, rests_on
@@ -107,7 +106,7 @@ def _of(reading: Reading, title: str) -> Evidence:
         resources=trial.resources or Resources(),
         counters=reading.row.counters or Counters(source=""),
         every=reading.row.duty.every if reading.row.duty else 0,
-        duty_bytes=MACROSCOPIC_FIELDS * m.sites * from_flat(trial.config).computed.bytes if reading.row.duty else 0,
+        duty_bytes=MACROSCOPIC_FIELDS * m.sites * trial.kernel_config.computed.bytes if reading.row.duty else 0,
         in_place=in_place(trial.config),
     )
 

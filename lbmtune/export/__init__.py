@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.families.rules import Limits, cuda_limits
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.codegen.describe import describe_kernel, describe_storage
@@ -116,12 +115,12 @@ def printed_kernel(study: StudyRecord) -> Kernel | None:
     """
     if not study.ranked or study.header.spec.kernel:
         return None
-    program = render(study.header.spec.case, from_flat(study.ranked[0].config))
+    program = render(study.header.spec.case, study.ranked[0].kernel_config)
     return replace(describe_kernel(program, study.ranked[0].binary_digest), source_digest=program.digest)
 
 
 def _program(study: StudyRecord, winner: Trial) -> Program:
-    program = render(study.header.spec.case, from_flat(winner.config))
+    program = render(study.header.spec.case, winner.kernel_config)
     if winner.source_digest and winner.source_digest != program.digest:
         raise InputError(
             f"the kernel of {winner.key} was measured with source {winner.source_digest[:12]} and this lbmtune prints "

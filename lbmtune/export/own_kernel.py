@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from lbmtune.catalogue.config import Scalar, from_flat
+from lbmtune.catalogue.config import Scalar
 from lbmtune.catalogue.own_kernel.definition import THREADS
 from lbmtune.codegen.own_program import OwnProgram
 from lbmtune.codegen.render import render
@@ -89,7 +89,7 @@ def own_best(study: StudyRecord, member: int | None = None) -> OwnBest:
 
 
 def _program(study: StudyRecord, winner: Trial) -> OwnProgram:
-    program = render(study.header.spec.case, from_flat(winner.config))
+    program = render(study.header.spec.case, winner.kernel_config)
     assert isinstance(program, OwnProgram)
     return program
 

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import cached_property
 
+from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.records.measurement import Accuracy, Measurement, Sustained, Verification
 from lbmtune.records.output import OutputCost
 from lbmtune.records.quantities import Count, NotNegative, Number, Positive
@@ -170,6 +172,11 @@ class Trial:
     source_digest: str = ""
     binary_digest: str = ""
     date: str = ""
+
+    @cached_property
+    def kernel_config(self) -> KernelConfig:
+        """Return the configuration of its flat values. Raises InputError."""
+        return from_flat(self.config)
 
     @property
     def mlups(self) -> float | None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Term, Trial
 from lbmtune.records.profile import KERNEL, STREAMING, Profile
 from lbmtune.records.remarks import left_alone
@@ -178,13 +177,13 @@ def _of_memory(study: StudyRecord, trial: Trial) -> Limit | None:
 def _crosses_memory(study: StudyRecord, trial: Trial) -> bool:
     """Return whether the state crosses the memory bus: one on chip, or held by the last-level cache, hardly does."""
     fits = trial.prediction and 0 < trial.prediction.footprint_bytes <= study.header.last_cache_bytes
-    return not fits and not kind_of(from_flat(trial.config)).on_chip
+    return not fits and not kind_of(trial.kernel_config).on_chip
 
 
 def _of_terms(trial: Trial) -> Iterator[Limit]:
     """Return what the terms of the prediction allow alone; of terms that overlap only those whose own time is known."""
     terms = trial.prediction.significant_terms if trial.prediction else ()
-    config = from_flat(trial.config)
+    config = trial.kernel_config
     adds_up = kind_of(config).on_chip or not BACKENDS[config.backend].overlaps_memory
     for term in terms:
         seconds = _own_s(term, adds_up=adds_up)

@@ -8,7 +8,6 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import Accuracy, Outcome, Trial
 from lbmtune.records.output import OutputCost
@@ -57,7 +56,7 @@ def _leaders(ranked: tuple[Trial, ...]) -> Mapping[int, Kind]:
     kinds: set[Kind] = set()
     requirements: set[object] = set()
     for trial in ranked:
-        kind = kind_of(from_flat(trial.config))
+        kind = kind_of(trial.kernel_config)
         near = (trial.mlups or 0.0) >= NEAR * (ranked[0].mlups or 0.0)
         if kind.requirements not in requirements or (near and kind not in kinds):
             leaders[trial.number] = kind
@@ -111,7 +110,7 @@ def _measured_again(search: Search, record: StudyRecord) -> StudyRecord:
     while waiting or in_flight:
         while waiting and in_flight < search.evaluator.max_in_flight:
             trial = waiting.pop(0)
-            search.evaluator.submit(trial.number, from_flat(trial.config))
+            search.evaluator.submit(trial.number, trial.kernel_config)
             in_flight += 1
         answer, in_flight = search.evaluator.next(), in_flight - 1
         first = before[answer.number]
@@ -146,7 +145,7 @@ def _hold_round(search: Search, record: StudyRecord, finalists: Sequence[Trial],
     begin = time.perf_counter()
     proofs = {n: t.verification for n, t in enumerate(finalists) if t.proven and t.verification}
     race_s = plan.race_left_s(len(finalists), len(finalists) - len(proofs))
-    answers = search.evaluator.finals([from_flat(t.config) for t in finalists], proofs=proofs, race_s=race_s)
+    answers = search.evaluator.finals([t.kernel_config for t in finalists], proofs=proofs, race_s=race_s)
     prepared_s = sum(answer.costs.compile_s + answer.costs.verify_s for answer in answers)
     each_s = max(time.perf_counter() - begin - prepared_s, 0.0) / len(answers)
     failed = not any(answer.final for answer in answers)
@@ -204,7 +203,7 @@ def run_sustained(search: Search, plan: Plan) -> None:
         seconds = len(wanted) * (plan.needs.run_s + run_s - plan.needs.spec.protocol.sustained_s)
         tried |= {trial.number for trial in wanted}
         search.observer.sustained(wanted, seconds)
-        answers = search.sustain([from_flat(t.config) for t in wanted], [t.proven for t in wanted], run_s)
+        answers = search.sustain([t.kernel_config for t in wanted], [t.proven for t in wanted], run_s)
         for trial, answer in zip(wanted, answers, strict=True):
             append_trial(search.folder, with_sustained(trial, answer))
         if any(_disqualifies(answer) for answer in answers):
@@ -259,7 +258,7 @@ def record_accuracy(search: Search, plan: Plan) -> None:
         return
     known: dict[Rounding, Accuracy | None] = {}
     for trial in (trial for trial in read_study(search.folder).ranked if trial.final):
-        config = from_flat(trial.config)
+        config = trial.kernel_config
         rounding = rounding_of(config)
         own = trial.accuracy if trial.accuracy and trial.accuracy.points else None
         whole = own or known.get(rounding) or search.kept_accuracy(config)
@@ -295,7 +294,7 @@ def record_output(search: Search, plan: Plan) -> None:
             some = plan.some(wanted, needs.output_s)
             search.observer.output(some, rates.folder if rates else "", len(some) * needs.output_s)
         begin = now()
-        (answer,) = search.output([from_flat(trial.config)])
+        (answer,) = search.output([trial.kernel_config])
         needs.output_took(now() - begin)
         found = _answered(trial, answer, answer.costs.measure_s, "output was not measured")
         costs = tuple(_with_prediction(search, trial, one) for one in answer.output)
@@ -308,4 +307,4 @@ def record_output(search: Search, plan: Plan) -> None:
 def _with_prediction(search: Search, trial: Trial, cost: OutputCost) -> OutputCost:
     if search.predict_output is None:
         return cost
-    return replace(cost, predicted_s=search.predict_output(from_flat(trial.config), cost.kind, cost.every))
+    return replace(cost, predicted_s=search.predict_output(trial.kernel_config, cost.kind, cost.every))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.records import Compiled, Environment, Prediction, Trial, Verification
 from lbmtune.records.output import Output
 from lbmtune.records.profile import Profile
@@ -219,11 +219,11 @@ class Search:
         """Return the predicted seconds of an output of each kind, of which one step hides next to nothing."""
         if self.predict_output is None:
             return {}
-        config = from_flat(trial.config)
+        config = trial.kernel_config
         return {kind: sum(self.predict_output(config, kind, 1).values()) for kind in wanted.intervals}
 
     def complete(self, trial: Trial) -> Trial:
         """Return a measured trial with its accuracy, if that is an objective."""
         if self.known_accuracy is None:
             return trial
-        return replace(trial, accuracy=self.known_accuracy(from_flat(trial.config)))
+        return replace(trial, accuracy=self.known_accuracy(trial.kernel_config))

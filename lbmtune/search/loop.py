@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
-from lbmtune.catalogue.config import from_flat
 from lbmtune.cores import usable_cores
 from lbmtune.errors import TimeOverError
 from lbmtune.records import Compiled, Costs, Outcome, Trial
@@ -69,7 +68,7 @@ class Loop:
         self._compiled, self._ended = 0, ""
         self._index = {config: i for i, config in enumerate(space.configs)}
         self._default = self._index.get(search.default) if search.default else None
-        places = [(self._index.get(from_flat(trial.config)), trial) for trial in done]
+        places = [(self._index.get(trial.kernel_config), trial) for trial in done]
         self._known = {index: trial for index, trial in places if index is not None}
         plan.needs.trials = len(self._known)
         if self._may_start():
@@ -167,7 +166,7 @@ class Loop:
         if self._measuring:
             return True
         begin = now()
-        index = self._index[from_flat(first.config)]
+        index = self._index[first.kernel_config]
         answer = self._search.evaluator.verify(self._space.configs[index], full=True)
         self._plan.needs.proven(now() - begin)
         self._proof_due_s = now() + _PROOF_EVERY * self._plan.needs.proof_s
@@ -223,7 +222,7 @@ class Loop:
 
     def _note(self, compiled: Compiled) -> None:
         """Tell the strategy what the compiler says; a kernel that does not compile is a trial."""
-        index, trial = self._index[from_flat(compiled.trial.config)], compiled.trial
+        index, trial = self._index[compiled.trial.kernel_config], compiled.trial
         self._compiling.remove(index)
         self._compiled += 1
         works = trial.outcome is Outcome.OK

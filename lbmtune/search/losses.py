@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 
-from lbmtune.catalogue.config import from_flat
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records.store import read_profile, read_study, write_record
 from lbmtune.records.whole_files import PROFILE
@@ -22,7 +21,7 @@ def record_profile(search: Search, plan: Plan) -> None:
         return
     search.observer.phase("profile: the losses of the winner, level by level", plan.needs.profile_s)
     try:
-        found = search.profile(from_flat(winner.config))
+        found = search.profile(winner.kernel_config)
     except (NothingValidError, InputError) as error:
         plan.left_out.append(f"profile: {error}")
         return

@@ -4,7 +4,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.comparison.statistics import FEWEST_PAIRS
 from lbmtune.records.store import append_trial, read_study
@@ -39,7 +38,7 @@ def visit_again(search: Search, plan: Plan) -> None:
         if time.monotonic() > end:
             break
         evaluator.incumbent_s = None  # or slow ones would be dismissed
-        evaluator.submit(trial.number, from_flat(trial.config))
+        evaluator.submit(trial.number, trial.kernel_config)
         answer = evaluator.next()
         if answer.outcome is Outcome.OK:
             append_trial(search.folder, replace(trial, again=answer.measurement))

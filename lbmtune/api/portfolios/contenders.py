@@ -10,7 +10,7 @@ from typing import Any
 
 from lbmtune.api.configs import config_of
 from lbmtune.api.portfolios.numbers import chunks_of, follows
-from lbmtune.catalogue.config import KernelConfig, Scalar, backend_knobs, from_flat
+from lbmtune.catalogue.config import KernelConfig, Scalar, backend_knobs
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
@@ -83,7 +83,7 @@ class Contenders:
 
     def add(self, trials: Sequence[Trial]) -> list[str]:
         """Take note of kernels that were measured, and return their keys."""
-        return [self.put(from_flat(trial.config), trial.resources) for trial in trials]
+        return [self.put(trial.kernel_config, trial.resources) for trial in trials]
 
     def put(self, config: KernelConfig, resources: Resources | None, chunks: Chunks | None = None) -> str:
         """Take note of a kernel and return its key. chunks: as a portfolio has them; None: they are found."""

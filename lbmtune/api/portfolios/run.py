@@ -191,12 +191,12 @@ class Run:
         near = (one for one in ranked if (one.mlups or 0.0) >= _NEAR * (ranked[0].mlups or 0.0))
         found: dict[str, Trial] = {}
         for one in near:
-            found.setdefault(self._contenders.generic(from_flat(one.config)).key, one)
+            found.setdefault(self._contenders.generic(one.kernel_config).key, one)
         return [*found.values()][:_OF_EACH]
 
     def _first_legal(self, ranked: Sequence[Trial]) -> Iterator[Trial]:
         spec, limits = self.asked.spec, self._contenders.limits
-        configs = [(trial, from_flat(trial.config)) for trial in ranked[:_LOOKED_AT]]
+        configs = [(trial, trial.kernel_config) for trial in ranked[:_LOOKED_AT]]
         for domain in self._laws.others:
             yield from islice((trial for trial, config in configs if takes(spec, config, limits, domain)), 1)
 

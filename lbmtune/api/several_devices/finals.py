@@ -25,7 +25,7 @@ from lbmtune.api.several_devices.parts import (
     remembering,
     small_case,
 )
-from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.knobs import own_knobs
 from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.case import Case
@@ -137,7 +137,7 @@ def _units(record: StudyRecord, asked: PartsAsked, limits: Limits, machine: Mach
     proven = [trial for trial in record.ranked if trial.proven] or list(record.ranked)
     kernels = 0
     for trial in proven:
-        config = from_flat(trial.config)
+        config = trial.kernel_config
         try:
             cuts = _cuts(case, config, asked, limits)
         except InputError as error:

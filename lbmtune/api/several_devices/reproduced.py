@@ -10,7 +10,6 @@ from typing import Any
 
 from lbmtune.api.several_devices.parts import Pair, check_cut, failures, grown, remembering, small_case
 from lbmtune.backend.protocol import Compiler, OutOfMemoryError, TooManyResourcesError
-from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.claims.plan import Entry
@@ -68,7 +67,7 @@ def measured_on_parts(
         trials[number] = replace(trials[number], outcome=_OUTCOMES[type(ended)], reason=str(ended))
     for number, samples in taken.items():
         made, steps = timed[number]
-        moved = bytes_per_update(case, from_flat(trials[number].config))
+        moved = bytes_per_update(case, trials[number].kernel_config)
         final = _measurement(moved, made, steps, samples)
         trials[number] = replace(trials[number], measurement=final, final=final)
     return [(trial, compared.get(number)) for number, trial in enumerate(trials)]

@@ -18,7 +18,7 @@ from lbmtune.api.machines.measured_machines import how_calibrated
 from lbmtune.api.machines.shipped import measured_cards
 from lbmtune.api.studies.folders import RESULTS, study_folder, study_folders
 from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.config import KernelConfig, Scalar
 from lbmtune.errors import InputError, LbmtuneError
 from lbmtune.measure.calibration.machines import machine_path
 from lbmtune.model.machine.description import Machine
@@ -200,7 +200,7 @@ def _lesson(one: Found, families: set[str], machine: Machine) -> Lesson:
         raise _TeachesNothingError(f"it was measured on {header.environment.device}, and this is {here.device}")
     known = None if _predicted_alike(header, machine) else _machine_of(header.environment, machine)
     case = header.spec.case
-    configs, seen = [from_flat(trial.config) for trial in trials], [_first(trial) for trial in trials]
+    configs, seen = [trial.kernel_config for trial in trials], [_first(trial) for trial in trials]
     if not families & {config.family for config in configs}:
         raise _TeachesNothingError(f"it has no kernel of {' or '.join(sorted(families))}")
 

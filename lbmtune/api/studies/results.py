@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from lbmtune.api.exporting import LBMPY, write_kernel
 from lbmtune.api.machines.devices import LOG
-from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
+from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export import best, chosen, printed_kernel, write_best
@@ -79,7 +79,7 @@ class Study:
     @property
     def config(self) -> KernelConfig:
         """Return the configuration of the best trial. Raises NothingValidError."""
-        return from_flat(self.winner.config)
+        return self.winner.kernel_config
 
     def frame(self) -> pandas.DataFrame:
         """Return all trials as a table: outcome, speeds, prediction, costs, and each knob."""
@@ -232,7 +232,7 @@ def beyond(record: StudyRecord, profile: Profile | None = None) -> Beyond:
     profile: of the winner.
     """
     winner = next(iter(record.ranked), None)
-    hint = worth_varying(winner.prediction, from_flat(winner.config)) if winner and winner.prediction else ("", ())
+    hint = worth_varying(winner.prediction, winner.kernel_config) if winner and winner.prediction else ("", ())
     held: dict[str, bytes] = {}
     for one in used(record):
         with suppress(NothingValidError, InputError):  # of a kernel that this version prints otherwise
@@ -247,7 +247,7 @@ def _occupancy(record: StudyRecord) -> tuple[int, int, int] | None:
     resources = winner.resources if winner else None
     if winner is None or resources is None or not resources.registers or record.header.spec.kernel:
         return None
-    config = cast("CudaConfig", from_flat(winner.config))
+    config = cast("CudaConfig", winner.kernel_config)
     return occupancy(record.header.spec.case, config, resources, record.header.environment.architecture)
 
 

@@ -16,7 +16,7 @@ from lbmtune.api.studies.folders import study_folders
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.collisions import COLLISIONS
-from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, backend_knobs, completed, from_flat
+from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, backend_knobs, completed
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.cli.arguments.kernels import of_catalogue
@@ -232,7 +232,7 @@ def _find_trial(key: str, study: str | None, studies: Path) -> tuple[Case, Kerne
     for folder in folders:
         record = read_study(folder)
         for trial in record.trials:
-            if trial.key == key or previous_key(from_flat(trial.config)) == key:
+            if trial.key == key or previous_key(trial.kernel_config) == key:
                 if record.header.spec.kernel:
                     raise InputError(
                         f"{key} is of a kernel of your own, which no file here names; run it again with "
@@ -242,7 +242,7 @@ def _find_trial(key: str, study: str | None, studies: Path) -> tuple[Case, Kerne
                     LOG.info("%s was its key in version 0.1; today it is %s", key, trial.key)
                 found = trial.final or trial.measurement
                 recorded = Recorded(record.header.environment, found.mlups if found else None, trial.resources)
-                return record.header.spec.case, from_flat(trial.config), recorded
+                return record.header.spec.case, trial.kernel_config, recorded
     where = ", ".join(map(str, folders)) or f"{studies}, which holds no study"
     give = "give its study folder with --study, or the study that was ranked"
     raise InputError(f"no trial has the key {key} in {where}; {give}.")

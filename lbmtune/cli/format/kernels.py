@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.cli.format import output
 from lbmtune.cli.format.description import config_text, unreliable
 from lbmtune.model.machine.description import Machine
@@ -29,7 +29,7 @@ def measurement_rows(trial: Trial, measurement: Measurement, machine: Machine) -
     """
     interval = repeat_interval(measurement, machine.between_runs)
     rows: list[tuple[str, object]] = [
-        ("configuration", config_text(from_flat(trial.config))),
+        ("configuration", config_text(trial.kernel_config)),
         ("key", trial.key),
         ("measured", f"{format_mlups(measurement.mlups)} MLUPS"),
         ("interval", f"{format_mlups(interval.low_mlups)} .. {format_mlups(interval.high_mlups)} MLUPS, {interval}"),

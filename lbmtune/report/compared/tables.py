@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from lbmtune.catalogue.config import from_flat
 from lbmtune.records.regression.kernels import Shared
 from lbmtune.records.regression.ratios import Verdict
 from lbmtune.records.regression.studies import Comparison
@@ -34,7 +33,7 @@ def answer_rows(studies: Sequence[StudyRecord], comparisons: Sequence[Comparison
         "winner": lambda s: f"{format_mlups(s.ranked[0].best_measurement.mlups)} {s.header.spec.case.speed_unit}",
         "interval": lambda s: str(s.interval(s.ranked[0])),
         "sustained": _sustained,
-        "kernel": lambda s: from_flat(s.ranked[0].config).said,
+        "kernel": lambda s: s.ranked[0].kernel_config.said,
         "finals": race_text,
         "bandwidth": lambda s: format_rate(s.ranked[0].best_measurement.bandwidth_bytes_per_s),
         "of the ceiling": _share,
@@ -75,7 +74,7 @@ def _word(verdict: Verdict) -> str:
 def search_rows(studies: Sequence[StudyRecord]) -> Rows:
     """Return what each study searched, and how."""
     rows: dict[str, Callable[[StudyRecord], str]] = {
-        "subject": lambda s: subject(s.header.spec.case, [from_flat(trial.config) for trial in s.trials]),
+        "subject": lambda s: subject(s.header.spec.case, [trial.kernel_config for trial in s.trials]),
         "legal configurations": lambda s: f"{s.header.legal_configurations:,}",
         "trials": lambda s: f"{len(s.trials):,}, {len(s.ranked):,} with a speed",
         "knobs that vary": lambda s: ", ".join(varied_knobs(s)),

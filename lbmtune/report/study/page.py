@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from lbmtune.catalogue.config import from_flat
 from lbmtune.records.best_json.kernel import Kernel
 from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import description_disturbance, unfinished
@@ -101,7 +100,7 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         unfinished=unfinished(study),
         doubts=doubts(study),
         description_disturbance=description_disturbance(*header.cpu_shares),
-        subject=subject(header.spec.case, [from_flat(trial.config) for trial in study.trials]),
+        subject=subject(header.spec.case, [trial.kernel_config for trial in study.trials]),
         card_groups=card_groups(study, beyond.cells_read, beyond.profile),
         terms=card_meanings(),
         outcomes=outcome_info(study),

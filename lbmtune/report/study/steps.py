@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.records import Prediction, Sustained, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import ISSUE, MEMORY
@@ -76,8 +76,8 @@ def steps_info(study: StudyRecord, cells_read: CellsRead | None = None) -> Steps
     best = best_of_stages(study)
     if not any(kept != "populations" or on_chip or steps > 1 for kept, on_chip, steps in best):
         return None
-    configs = [from_flat(trial.config) for trial in best.values()]
-    stored = from_flat(study.ranked[0].config).stored.bytes
+    configs = [trial.kernel_config for trial in best.values()]
+    stored = study.ranked[0].kernel_config.stored.bytes
     rate, stencil = study.header.ceiling.best_bytes_per_s, study.header.spec.case.stencil
     values = {config.kept.name: config.kept.values(stencil) for config in configs}
     values.setdefault("populations", stencil.q)
@@ -96,13 +96,13 @@ def best_of_stages(study: StudyRecord) -> dict[tuple[str, bool, int], Trial]:
     """
     best: dict[tuple[str, bool, int], Trial] = {}
     for trial in sorted(study.ranked, key=lambda t: (t.final is None, -(t.mlups or 0.0))):
-        kind = kind_of(from_flat(trial.config))
+        kind = kind_of(trial.kernel_config)
         best.setdefault((kind.representation, kind.on_chip, kind.steps), trial)
     return best
 
 
 def _stage(trial: Trial, rate: float, cells_read: CellsRead | None) -> Stage:
-    config, measured = from_flat(trial.config), trial.best_measurement
+    config, measured = trial.kernel_config, trial.best_measurement
     moved, predicted = measured.bytes_per_update, trial.prediction
     return Stage(
         number=trial.number,
@@ -119,7 +119,7 @@ def _stage(trial: Trial, rate: float, cells_read: CellsRead | None) -> Stage:
 
 def bytes_with_halos(trial: Trial, cells_read: CellsRead) -> float:
     """Return the bytes of an update if each cell of a halo is read from memory: halos are read, and not written."""
-    return trial.best_measurement.bytes_per_update * (1 + cells_read(from_flat(trial.config))) / 2
+    return trial.best_measurement.bytes_per_update * (1 + cells_read(trial.kernel_config)) / 2
 
 
 def halo_mlups(trial: Trial, cells_read: CellsRead | None) -> float | None:
@@ -127,7 +127,7 @@ def halo_mlups(trial: Trial, cells_read: CellsRead | None) -> float | None:
 
     None if there are no halos, or it is not known.
     """
-    kind, rate = kind_of(from_flat(trial.config)), trial.prediction.bandwidth_bytes_per_s if trial.prediction else 0.0
+    kind, rate = kind_of(trial.kernel_config), trial.prediction.bandwidth_bytes_per_s if trial.prediction else 0.0
     if cells_read is None or kind.on_chip or kind.steps == 1 or not rate:
         return None
     moved = bytes_with_halos(trial, cells_read)
@@ -209,7 +209,7 @@ def _beside_one_step(study: StudyRecord, stage: Stage, info: StepsInfo) -> str:
 def _by_terms(study: StudyRecord, winner: Trial, stage: Stage) -> str:
     """State the share of each term of the prediction; empty if terms do not add up, as for one step on a GPU."""
     predicted = winner.prediction
-    overlaps = BACKENDS[from_flat(winner.config).backend].overlaps_memory
+    overlaps = BACKENDS[winner.kernel_config.backend].overlaps_memory
     adds_up = not overlaps or stage.kind.on_chip or stage.issue_mlups is not None
     if not adds_up or predicted is None or not predicted.terms:
         return ""

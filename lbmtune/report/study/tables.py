@@ -5,7 +5,6 @@ from dataclasses import fields
 from types import NoneType
 from typing import NamedTuple, TypedDict
 
-from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.own_kernel.definition import OwnKernel
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Patch
@@ -82,7 +81,7 @@ def trial_table(study: StudyRecord) -> TrialTable:
         columns=columns,
         numeric=[all(isinstance(row[name], (int, float, NoneType)) for row in rows) for name in columns],
         rows=[list(row.values()) for row in rows],
-        configs=[from_flat(t.config).said for t in study.trials],
+        configs=[t.kernel_config.said for t in study.trials],
         digits={name: places for name, places in _DIGITS.items() if name in columns},
         winner=study.trials.index(study.ranked[0]) if study.ranked else -1,
         knobs=[Knob(name=name, told=f"{shares[name]:.0%} of what matters" if name in shares else "") for name in order],

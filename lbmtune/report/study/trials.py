@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lbmtune.catalogue.config import Scalar, from_flat
+from lbmtune.catalogue.config import Scalar
 from lbmtune.records import Measurement, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.kinds import Kind, kind_of
@@ -36,7 +36,7 @@ def points(study: StudyRecord) -> tuple[Point, ...]:
     return tuple(
         Point(
             number=t.number,
-            kind=kind_of(from_flat(t.config)),
+            kind=kind_of(t.kernel_config),
             mlups=t.mlups or 0.0,
             predicted_mlups=t.prediction.mlups if t.prediction else None,
             share=study.share_of_ceiling(t),

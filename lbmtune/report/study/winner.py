@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.records import Accuracy, Measurement, Prediction, Trial, Verification
 from lbmtune.records.best_json.kernel import Kernel
@@ -22,7 +21,7 @@ Occupancy = tuple[int, int, int]
 def winner_section(study: StudyRecord, kernel: Kernel | None, occupancy: Occupancy | None = None) -> dict[str, Any]:
     """Return the values of the section in the template. kernel: as this version prints it; None: left out."""
     winner = study.ranked[0]
-    config = from_flat(winner.config)
+    config = winner.kernel_config
     return {
         "trial": winner,
         "knobs": list(winner.config.items()),
@@ -43,7 +42,7 @@ def winner_section(study: StudyRecord, kernel: Kernel | None, occupancy: Occupan
 
 
 def _buffers(study: StudyRecord, winner: Trial, kernel: Kernel) -> str:
-    config = from_flat(winner.config)
+    config = winner.kernel_config
     total = format_bytes(footprint_bytes(study.header.spec.case, config))
     state = kernel.buffers[0]
     return f"{config.copies} x {state.elements:,} elements of {state.dtype}, {total} in total"
@@ -180,7 +179,7 @@ def accuracy_table(found: Accuracy | None) -> list[dict[str, str]]:
 
 def rounding_table(study: StudyRecord) -> list[dict[str, str]]:
     """Return the error after many steps of each rounding among the finalists."""
-    errors = {rounding_of(from_flat(t.config)): t.accuracy for t in study.ranked if t.accuracy}
+    errors = {rounding_of(t.kernel_config): t.accuracy for t in study.ranked if t.accuracy}
     return [
         {
             "state": rounding.state,

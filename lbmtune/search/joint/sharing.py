@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from optuna.storages import BaseStorage
 
-from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.records import Compiled, Outcome, Trial
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import append_trial, holds_study, read_study
@@ -191,7 +191,7 @@ class SharedEvaluator:
 
     def _note_failure(self, trial: Trial) -> None:
         """Note a kernel that does not compile: it is a trial that no worker needs to repeat."""
-        if trial.outcome is not Outcome.OK and (claimed := self._ledger.claim(from_flat(trial.config))) is not None:
+        if trial.outcome is not Outcome.OK and (claimed := self._ledger.claim(trial.kernel_config)) is not None:
             self._ledger.finish(claimed, trial)
 
     def _from_elsewhere(self) -> Trial | None:

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Collection, Sequence
 from math import ceil
 
-from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat, knobs_by_name
+from lbmtune.catalogue.config import KernelConfig, Scalar, knobs_by_name
 from lbmtune.records import Trial
 
 QUANTILE = 0.1
@@ -28,7 +28,7 @@ def importance(trials: Sequence[Trial]) -> dict[str, float]:
 
     from lbmtune.search.optuna_view.storage import distributions
 
-    configs = [from_flat(trial.config) for trial in measured]
+    configs = [trial.kernel_config for trial in measured]
     space = distributions(configs)
     acting = [_acting(config, space) for config in configs]
     if len(space) < 2:

@@ -15,7 +15,7 @@ from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.errors import InputError
 from lbmtune.records import Trial
 from lbmtune.records.spec import OBJECTIVES, StudySpec
@@ -75,7 +75,7 @@ def write_journal(path: Path, header: StudyHeader, configs: Sequence[KernelConfi
             study.set_metric_names(metrics(header.spec))
         study.set_user_attr(FINALS, finals_of(trials))
         for trial in trials:
-            if (config := from_flat(trial.config)) in searched:
+            if (config := trial.kernel_config) in searched:
                 study.add_trial(_frozen(trial, header, parameters(config, space), space))
 
 

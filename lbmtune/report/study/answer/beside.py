@@ -116,7 +116,7 @@ def missing(study: StudyRecord) -> tuple[Missing, ...]:
     """Return the default if it has no speed in the study."""
     if study.header.spec.kernel or default_of(study):
         return ()
-    why = "not verified" if any(is_default(from_flat(trial.config)) for trial in study.trials) else "not measured"
+    why = "not verified" if any(is_default(trial.kernel_config) for trial in study.trials) else "not measured"
     winner, backend = study.ranked[0].config, study.header.backend
     knobs: dict[str, Scalar] = {"family": "direct"}
     knobs |= {name: winner[name] for name in ("storage", "compute") if name in winner}
@@ -125,7 +125,7 @@ def missing(study: StudyRecord) -> tuple[Missing, ...]:
     config = from_flat({"backend": backend, **knobs})
     shown = [f"{name}={config.flat()[name]}" for name in _SHOWN if name in config.flat()]
     kernel = f"{words(config)}: {', '.join(shown)}"
-    alike = [t.mlups or 0.0 for t in study.ranked if words(from_flat(t.config)) == words(config)]
+    alike = [t.mlups or 0.0 for t in study.ranked if words(t.kernel_config) == words(config)]
     near = f"median of {len(alike):,} trials of its scheme; itself " if alike else ""
     why = f"{near}{why} in this study:"
     return (Missing(kernel, why, command, median(alike) if alike else None),)
@@ -145,7 +145,7 @@ def of_trial(study: StudyRecord, what: str, trial: Trial) -> Beside:
     apart = f"round by round {1 / paired.median:.3f} x" if paired and abs(gain * paired.median - 1) > _PAIRED else ""
     return Beside(
         what,
-        words(from_flat(trial.config)),
+        words(trial.kernel_config),
         own,
         gain,
         trial.number,
@@ -209,7 +209,7 @@ def tried_of_one_step(study: StudyRecord, *, populations: bool = False) -> int:
 
 
 def _is_of_one_step(trial: Trial, *, populations: bool = False) -> bool:
-    kind = kind_of(from_flat(trial.config))
+    kind = kind_of(trial.kernel_config)
     return kind.steps == 1 and not kind.on_chip and (kind.representation == "populations" or not populations)
 
 
@@ -221,7 +221,7 @@ def best_with_less_memory(study: StudyRecord) -> Trial | None:
 
 def default_of(study: StudyRecord) -> Trial | None:
     """Return the best verified trial that leaves all knobs at their defaults."""
-    return next((t for t in study.ranked if is_default(from_flat(t.config))), None)
+    return next((t for t in study.ranked if is_default(t.kernel_config)), None)
 
 
 def _published(study: StudyRecord, winner: Trial) -> Iterator[Beside]:
@@ -238,7 +238,7 @@ def _published(study: StudyRecord, winner: Trial) -> Iterator[Beside]:
 
 def _same_scheme(study: StudyRecord, row: dict[str, Any]) -> str:
     """Name the best trial of the scheme of a published kernel, to compare like with like; empty without one."""
-    one_step = (t for t in study.ranked if from_flat(t.config).fused_steps == 1)
+    one_step = (t for t in study.ranked if t.kernel_config.fused_steps == 1)
     alike = (t for t in one_step if t.config.get("scheme") == row["scheme"])
     best = next(alike, None)
     if best is None or best is study.ranked[0]:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from statistics import median
 
-from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer.words import words
@@ -20,7 +19,7 @@ def kind_rows(study: StudyRecord) -> list[dict[str, str]]:
     """
     kinds: dict[str, list[Trial]] = {}
     for trial in study.ranked:
-        kinds.setdefault(words(from_flat(trial.config)), []).append(trial)
+        kinds.setdefault(words(trial.kernel_config), []).append(trial)
     if len(kinds) < _FEWEST:
         return []
     first, *others = kinds.items()

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import NamedTuple
 
-from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
 from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import left_alone, prediction_doubt
@@ -168,7 +167,7 @@ def _memory(winner: Trial, cells_read: CellsRead | None) -> Card | None:
 
 def _halos(winner: Trial, cells_read: CellsRead | None) -> str:
     """Say if the bytes of several steps per launch count halos, and how many they are with all of them."""
-    config = from_flat(winner.config)
+    config = winner.kernel_config
     if config.fused_steps == 1 or config.on_chip:
         return ""
     if config.backend == "cpu":

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.printable import plain
 from lbmtune.records import Trial
@@ -85,14 +84,14 @@ class Used:
     @property
     def steps(self) -> int:
         """Return the time steps of a launch."""
-        return from_flat(self.trial.config).fused_steps
+        return self.trial.kernel_config.fused_steps
 
     @property
     def name(self) -> str:
         """Return the kernel in words, with its speed over seconds, or else in bursts."""
         run, unit = self.trial.sustained, self.study.header.spec.case.speed_unit
         speed = f"{format_mlups(run.mlups if run else self.trial.mlups or 0.0)} {unit}{' sustained' if run else ''}"
-        return f"trial {self.trial.number}, {words(from_flat(self.trial.config))}: {speed}"
+        return f"trial {self.trial.number}, {words(self.trial.kernel_config)}: {speed}"
 
 
 def used(study: StudyRecord) -> tuple[Used, ...]:

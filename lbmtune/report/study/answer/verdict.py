@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
 from lbmtune.records.profile import Profile
 from lbmtune.records.study import StudyRecord
@@ -48,10 +47,10 @@ def title(study: StudyRecord) -> str:
     if not study.ranked:
         return f"No configuration gave a verified measurement on {device}; trials: {len(study.trials)}"
     winner = study.ranked[0]
-    speed, name, run = format_mlups(winner.mlups or 0.0), words(from_flat(winner.config)), winner.sustained
+    speed, name, run = format_mlups(winner.mlups or 0.0), words(winner.kernel_config), winner.sustained
     other = overtaking(study)
     if other and other.sustained:
-        sustained, its = format_mlups(other.sustained.mlups), words(from_flat(other.config))
+        sustained, its = format_mlups(other.sustained.mlups), words(other.kernel_config)
         return (
             f"{sustained} {unit} sustained on {device}: {its} (trial {other.number}); {speed} in bursts: {name} "
             f"(trial {winner.number})"
@@ -152,13 +151,13 @@ def _found_among(study: StudyRecord, trial: Trial, *, populations: bool) -> str:
 def _pattern(study: StudyRecord, trial: Trial) -> str:
     """Name the pattern of a trial, and how it was measured."""
     first = ", first measurement" if study.ranked[0].final and not trial.final else ""
-    return f"{kind_of(from_flat(trial.config)).pattern}{first}"
+    return f"{kind_of(trial.kernel_config).pattern}{first}"
 
 
 def _hardly(study: StudyRecord, trial: Trial) -> str:
     """Say that the kind of a trial was hardly searched, beside that of the winner; empty if it was."""
-    kinds = Counter(words(from_flat(one.config)) for one in study.ranked)
-    mine, winners = (kinds[words(from_flat(one.config))] for one in (trial, study.ranked[0]))
+    kinds = Counter(words(one.kernel_config) for one in study.ranked)
+    mine, winners = (kinds[words(one.kernel_config)] for one in (trial, study.ranked[0]))
     if mine > _FEW or winners <= _FEW * mine:
         return ""
     times = "once" if mine == 1 else f"{mine} times"

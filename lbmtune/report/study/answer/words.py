@@ -1,6 +1,6 @@
 """Kernels in the words of the field."""
 
-from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.own_kernel.config import is_own
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
@@ -24,7 +24,7 @@ def words(config: KernelConfig) -> str:
 
 def config_text(trial: Trial) -> str:
     """Return a configuration as text, in which scheme, steps and storage stand even if they are at their defaults."""
-    said = from_flat(trial.config).said
+    said = trial.kernel_config.said
     shown = {part.partition("=")[0] for part in said.split(",")}
     named = {name: trial.config[name] for name in ("scheme", "steps", "storage") if name in trial.config}
     return ",".join([said, *(f"{name}={value}" for name, value in named.items() if name not in shown)])
