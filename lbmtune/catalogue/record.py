@@ -251,8 +251,8 @@ class KernelConfig(Declared):
     @property
     def said(self) -> str:
         """Return the text that the command line reads back on any device: with what another device would fill in."""
-        told = {*self.identity, *self.by_device}
-        return _text({name: value for name, value in self.flat().items() if name in told})
+        usual, told = defaults(type(self)), self.by_device
+        return _text({name: value for name, value in self.flat().items() if usual.get(name) != value or name in told})
 
     def __str__(self) -> str:
         """The text form that the command line reads back."""

@@ -8,12 +8,13 @@ report.html, best.json
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, wraps
 from math import inf, isfinite, log
 from pathlib import PurePath
+from typing import Any, TypeVar
 
 from lbmtune.catalogue.config import Scalar
 from lbmtune.records import SCHEMA_VERSION, Costs, Environment, Trial
@@ -25,6 +26,7 @@ from lbmtune.records.parts import PartsAsked, PartsTrial, ranked_parts
 from lbmtune.records.quantities import Count, LogRatio, NotNegative, Positive
 from lbmtune.records.spec import StudySpec
 
+T = TypeVar("T")
 CEILING_STREAMS = 19
 """Arrays that a copy of many streams reads and writes at once."""
 
@@ -142,6 +144,11 @@ class StudyRecord:
     header: StudyHeader
     trials: tuple[Trial, ...]
     on_parts: tuple[PartsTrial, ...] = ()
+
+    @cached_property
+    def known(self) -> dict[str, Any]:
+        """Results of functions of the study alone, by their names (`once`)."""
+        return {}
 
     @cached_property
     def ranked(self) -> tuple[Trial, ...]:
@@ -301,6 +308,20 @@ class StudyRecord:
     def costs(self) -> Costs:
         """Return the seconds spent on all trials, by stage."""
         return Costs(**{f.name: sum(getattr(t.costs, f.name) for t in self.trials) for f in fields(Costs)})
+
+
+def once(function: Callable[[StudyRecord], T]) -> Callable[[StudyRecord], T]:
+    """Compute a function of a study once, and keep the result with the study."""
+    name = f"{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def kept(study: StudyRecord) -> T:
+        if name not in study.known:
+            study.known[name] = function(study)
+        found: T = study.known[name]
+        return found
+
+    return kept
 
 
 def _widest(*spreads: float | None) -> float | None:

@@ -9,9 +9,8 @@ from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records import Term, Trial
 from lbmtune.records.profile import KERNEL, STREAMING, Profile
 from lbmtune.records.remarks import left_alone
-from lbmtune.records.study import CEILING_STREAMS, StudyRecord
+from lbmtune.records.study import CEILING_STREAMS, StudyRecord, once
 from lbmtune.records.terms import MEMORY
-from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_mlups, format_rate
 
 _BY_MODEL = "by the model"
@@ -87,6 +86,7 @@ def ceiling_of(study: StudyRecord) -> Roof:
     return next(roof for roof in roofs_of(study) if roof.bytes_per_s == best)
 
 
+@once
 def exceeded(study: StudyRecord) -> float:
     """Return by what share a kernel was faster than the ceiling in any measurement, search included; 0 if none was.
 
@@ -177,14 +177,14 @@ def _of_memory(study: StudyRecord, trial: Trial) -> Limit | None:
 def _crosses_memory(study: StudyRecord, trial: Trial) -> bool:
     """Return whether the state crosses the memory bus: one on chip, or held by the last-level cache, hardly does."""
     fits = trial.prediction and 0 < trial.prediction.footprint_bytes <= study.header.last_cache_bytes
-    return not fits and not kind_of(trial.kernel_config).on_chip
+    return not fits and not trial.kernel_config.on_chip
 
 
 def _of_terms(trial: Trial) -> Iterator[Limit]:
     """Return what the terms of the prediction allow alone; of terms that overlap only those whose own time is known."""
     terms = trial.prediction.significant_terms if trial.prediction else ()
     config = trial.kernel_config
-    adds_up = kind_of(config).on_chip or not BACKENDS[config.backend].overlaps_memory
+    adds_up = config.on_chip or not BACKENDS[config.backend].overlaps_memory
     for term in terms:
         seconds = _own_s(term, adds_up=adds_up)
         if seconds and seconds > 0:

@@ -7,7 +7,6 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import Conditions, Environment, Sustained, Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.search.kinds import kind_of
 from lbmtune.search.pareto import figures
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
@@ -42,7 +41,7 @@ def subject(case: Case, configs: Sequence[KernelConfig]) -> str:
 
 def _steps(configs: Sequence[KernelConfig]) -> str:
     """Name the steps per launch; "many" for kernels that take their number as an argument."""
-    counted = [one.fused_steps for one in configs if not kind_of(one).on_chip]
+    counted = [one.fused_steps for one in configs if not one.on_chip]
     few = " to ".join(map(str, sorted({min(counted), max(counted)}))) if counted else ""
     many = "many" if len(counted) < len(configs) else ""
     number = " or ".join(filter(None, (few, many)))

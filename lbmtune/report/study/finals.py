@@ -7,7 +7,7 @@ from lbmtune.records import Measurement, Trial
 from lbmtune.records.comparison.repeats import RepeatInterval
 from lbmtune.records.comparison.statistics import Interval
 from lbmtune.records.gain import paired_with_winner
-from lbmtune.records.study import StudyRecord
+from lbmtune.records.study import StudyRecord, once
 from lbmtune.report.drawing import CEILING, NEUTRAL, Figure, interval, plain_figure, wrapped
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.study.steps import is_power_bound, sustained_text
@@ -34,6 +34,7 @@ class FinalInfo:
     ratio: Interval | None = None
 
 
+@once
 def finals_info(study: StudyRecord) -> tuple[FinalInfo, ...]:
     """Return the finalists, winner first, with ratios paired by round."""
     varied = varied_knobs(study)

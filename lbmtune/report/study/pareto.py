@@ -58,16 +58,18 @@ def costs_panels(study: StudyRecord) -> list[Panel]:
     if not known:
         return []
     finals = [trial for trial in study.ranked if trial.final] or study.ranked
-    rows = [figures(_asked(study, known), trial) for trial in finals]
+    asked = _asked(study, known)
+    rows = [figures(asked, trial) for trial in finals]
     found = members(_asked(study, tuple(name for name in known if all(row[name] is not None for row in rows))))
     caption = f"{_CAPTION} The search went by {_TITLES[study.header.spec.objective].partition(' (')[0]} alone."
-    return [panel("costs-of-speed", "Speed beside what it costs", caption, pareto_figure(_asked(study, known), found))]
+    return [panel("costs-of-speed", "Speed beside what it costs", caption, pareto_figure(asked, found))]
 
 
 def beside_speed(study: StudyRecord) -> tuple[str, ...]:
     """Return the objectives beside speed of which several verified trials have different figures."""
     others = tuple(name for name in OBJECTIVES if name != "mlups")
-    rows = [figures(_asked(study, others), trial) for trial in study.ranked]
+    asked = _asked(study, others)
+    rows = [figures(asked, trial) for trial in study.ranked]
     return tuple(name for name in others if len({row[name] for row in rows} - {None}) >= _FEWEST)
 
 

@@ -4,13 +4,13 @@ The bandwidth is the ceiling of the study, the issue bound is the time of the mo
 the bound if a sustained run is slower than bursts and the power limit was the throttle reason.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.records import Prediction, Sustained, Trial
-from lbmtune.records.study import StudyRecord
+from lbmtune.records.study import StudyRecord, once
 from lbmtune.records.terms import ISSUE, MEMORY
 from lbmtune.report.limits import alone_s, limits_of, limits_text
 from lbmtune.report.tables import case_title
@@ -89,7 +89,8 @@ def steps_info(study: StudyRecord, cells_read: CellsRead | None = None) -> Steps
     return StepsInfo(ideal, rate, rate / ideal["populations"][0] / 1e6, stages, winner)
 
 
-def best_of_stages(study: StudyRecord) -> dict[tuple[str, bool, int], Trial]:
+@once
+def best_of_stages(study: StudyRecord) -> Mapping[tuple[str, bool, int], Trial]:
     """Return the best trial by representation, whether the state is on chip, and steps per launch.
 
     A final, which is measured interleaved, goes before a first measurement.

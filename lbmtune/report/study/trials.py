@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lbmtune.catalogue.config import Scalar
 from lbmtune.records import Measurement, Trial
-from lbmtune.records.study import StudyRecord
+from lbmtune.records.study import StudyRecord, once
 from lbmtune.search.kinds import Kind, kind_of
 
 DISTURBED, DISMISSED = "disturbed", "dismissed after a first look"
@@ -30,6 +30,7 @@ class Point:
     dismissed: bool = False
 
 
+@once
 def points(study: StudyRecord) -> tuple[Point, ...]:
     """Return the verified trials, best first."""
     operations = study.header.spec.flop_per_update
@@ -61,6 +62,7 @@ def label(trial: Trial, varied: Sequence[str]) -> str:
     return ", ".join(f"{name} {trial.config[name]}" for name in varied if name in trial.config) or str(trial.key)
 
 
+@once
 def varied_knobs(study: StudyRecord) -> tuple[str, ...]:
     """Return the knobs with more than one value among the trials; family, representation, scheme and so on first."""
     seen: dict[str, set[Scalar]] = {}

@@ -26,10 +26,10 @@ def importance(trials: Sequence[Trial]) -> dict[str, float]:
         return {}
     import optuna  # here: it loads slowly, and few verbs make a page
 
-    from lbmtune.search.optuna_view.storage import distributions
+    from lbmtune.search.optuna_view.storage import Shared, distributions
 
     configs = [trial.kernel_config for trial in measured]
-    space = distributions(configs)
+    space = distributions(configs, Shared)
     acting = [_acting(config, space) for config in configs]
     if len(space) < 2:
         return {}

@@ -178,10 +178,24 @@ def without_password(url: str) -> str:
     return re.sub(r"(?<=[?&])(\w*passw(?:or)?d|pwd)=[^&]*", r"\1=***", url, flags=re.IGNORECASE)
 
 
-def distributions(configs: Sequence[KernelConfig]) -> dict[str, BaseDistribution]:
+class Shared(CategoricalDistribution):
+    """A distribution that all trials in memory share: Optuna copies others for each, and compares the copies.
+
+    No journal holds it, in which a distribution stands by the name of its class.
+    """
+
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
+    def __deepcopy__(self, memo: object) -> "Shared":
+        return self
+
+
+def distributions(
+    configs: Sequence[KernelConfig], kind: type[CategoricalDistribution] = CategoricalDistribution
+) -> dict[str, BaseDistribution]:
     """Return a categorical distribution for each knob that varies, values in order of appearance."""
     every = values_of_knobs(configs)
-    return {name: CategoricalDistribution(values) for name, values in every.items() if len(values) > 1}
+    return {name: kind(values) for name, values in every.items() if len(values) > 1}
 
 
 def parameters(config: KernelConfig, space: Mapping[str, BaseDistribution]) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from lbmtune.catalogue.config import Scalar, from_flat
 from lbmtune.records import Trial
 from lbmtune.records.gain import paired_with_winner
-from lbmtune.records.study import StudyRecord
+from lbmtune.records.study import StudyRecord, once
 from lbmtune.report.study.answer.words import words
 from lbmtune.report.study.steps import SLOWER, best_of_stages
-from lbmtune.search.kinds import is_default, kind_of
+from lbmtune.search.kinds import is_default
 from lbmtune.units import format_mlups
 
 _PUBLISHED = Path(__file__).with_name("published.toml")
@@ -49,6 +49,7 @@ class Beside:
     footprint_bytes: int = 0
 
 
+@once
 def beside(study: StudyRecord) -> tuple[Beside, ...]:
     """Return the kernels beside the winner that are known, each once with all that it stands for."""
     winner = study.ranked[0]
@@ -209,8 +210,9 @@ def tried_of_one_step(study: StudyRecord, *, populations: bool = False) -> int:
 
 
 def _is_of_one_step(trial: Trial, *, populations: bool = False) -> bool:
-    kind = kind_of(trial.kernel_config)
-    return kind.steps == 1 and not kind.on_chip and (kind.representation == "populations" or not populations)
+    config = trial.kernel_config
+    stored = not populations or config.kept.name == "populations"
+    return stored and config.fused_steps == 1 and not config.on_chip
 
 
 def best_with_less_memory(study: StudyRecord) -> Trial | None:
@@ -219,6 +221,7 @@ def best_with_less_memory(study: StudyRecord) -> Trial | None:
     return next((t for t in study.ranked if 0 < footprint(t) <= most), None)
 
 
+@once
 def default_of(study: StudyRecord) -> Trial | None:
     """Return the best verified trial that leaves all knobs at their defaults."""
     return next((t for t in study.ranked if is_default(t.kernel_config)), None)
