@@ -100,7 +100,7 @@ def plain_figure(x: str, y: str) -> Figure:
     return Figure(
         layout={
             "template": "none",
-            "margin": {"l": 64, "r": 16, "t": 28, "b": 56},
+            "margin": {"l": 64 if y else 92, "r": 28, "t": 28, "b": 56},  # wider ones make Plotly draw all anew
             # at the foot of the panel, so that the axis with its title ends above it however many rows it has
             "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "font": {"size": 11}},
             "hovermode": "closest",
@@ -188,7 +188,7 @@ def choose(figure: Figure, choices: Sequence[tuple[str, list[Any]]]) -> None:
                 "font": {"size": 12},
             }
         ],
-        margin={"t": 48},
+        margin={"t": 54},
     )
 
 

@@ -6,7 +6,7 @@ const axisOf = (title, more = {}) => ({ title: { text: title }, automargin: true
 const ordered = (values) => [...new Set(values.filter((one) => one !== null && one !== ""))]
   .sort((a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true })));
 const plain = (x, y) => ({
-  template: "none", margin: { l: 64, r: 16, t: 16, b: 56 }, hovermode: "closest", autosize: true, showlegend: false, xaxis: x, yaxis: y,
+  template: "none", margin: { l: 64, r: 30, t: 20, b: 56 }, hovermode: "closest", autosize: true, showlegend: false, xaxis: x, yaxis: y,
 });
 
 const POINTS = 1200; // up to which all are drawn
@@ -36,7 +36,7 @@ function byTwo() {
     colorbar: { orientation: "h", y: 1.01, yanchor: "bottom", thickness: 10, title: { text: "best MLUPS", font: { size: 11 } } }, hovertemplate: "%{text}<br>%{z:,.0f} MLUPS<extra></extra>",
   };
   const layout = plain(axisOf(x, { type: "category" }), axisOf(y, { type: "category" }));
-  layout.margin.t = 64;
+  layout.margin = { ...layout.margin, l: 88, t: 84 };
   return { data: [map], layout };
 }
 const CLASSES = [[0.5, "#bbbbbb", 0.25], [0.9, "#56b4e9", 0.45], [0.99, "#0072b2", 0.7], [1, "#d55e00", 1]];

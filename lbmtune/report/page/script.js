@@ -51,9 +51,8 @@ function themed(layout) {
   return style;
 }
 async function unpacked(id) {
-  const bytes = Uint8Array.from(atob(byId(id).textContent.trim()), (c) => c.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).text();
+  const packed = await fetch(`data:application/gzip;base64,${byId(id).textContent.trim()}`);
+  return new Response(packed.body.pipeThrough(new DecompressionStream("gzip"))).text();
 }
 
 // on narrow screens legends go below the plot, and titles of axes wrap
@@ -80,18 +79,43 @@ function dressed(layout) { // at once, because each change of a layout draws ane
   }
   return layout;
 }
+// Plotly draws a figure anew if its legend finds too little room: it is made before, by the widths of the entries
+const ENTRY = 19, GAP = 5, SYMBOL = 40, PAD = 12, AXIS = 59; // entries and their symbols; around a legend; axis with title
+const pen = document.createElement("canvas").getContext("2d");
+function makeRoom(plot, data, layout) {
+  const entries = data.filter((one) => one.name && one.visible !== false && one.showlegend !== false), { legend, margin } = layout;
+  if (!legend || layout.showlegend === false || entries.length < 2) return;
+  pen.font = `${legend.font.size}px ${layout.font.family}`;
+  const widths = entries.map((one) => SYMBOL + pen.measureText(one.name).width), widest = Math.max(...widths);
+  const below = legend.orientation === "h", wide = plot.clientWidth - margin.l;
+  const room = wide - margin.r;
+  let rows = entries.length;
+  if (below) {
+    const own = entries.some((one) => one.legendgroup), one = widths.reduce((sum, width) => sum + width + GAP, -GAP) < room;
+    let filled = rows = 0;
+    for (const width of widths) {
+      const next = GAP + (own || one ? width : widest);
+      if (!rows || filled + next - (own ? 0 : GAP) > room) { rows += 1; filled = 0; }
+      filled += next;
+    }
+    margin.b = Math.max(margin.b, AXIS + rows * ENTRY);
+  } else margin.r = Math.max(margin.r, Math.ceil((widest + GAP + PAD + (legend.x - 1) * wide) / legend.x));
+  heighten(plot, rows * ENTRY, below);
+}
+function heighten(plot, rows, below) { // Plotly gives a legend below the axes up to half of the height, one beside them all of it
+  const legend = rows + EDGES, height = legend + (below ? Math.max(legend, AXES_HEIGHT) : TITLES_HEIGHT);
+  if (height <= plot.clientHeight) return false;
+  plot.style.height = `${Math.ceil(height)}px`;
+  return true;
+}
 async function place(plot) {
   const { data, layout } = structuredClone(plot.figure); // Plotly modifies its arguments
   plot.style.height = "";
-  await Plotly.react(plot, data, dressed(narrow.matches ? squeezed(layout) : layout), { displaylogo: false, responsive: true });
+  dressed(narrow.matches ? squeezed(layout) : layout);
+  makeRoom(plot, data, layout);
+  await Plotly.react(plot, data, layout, { displaylogo: false, responsive: true });
   const rows = plot.querySelector(".legend .scrollbox");
-  if (!rows) return;
-  const legend = rows.getBBox().height + EDGES, below = plot.layout.legend.orientation === "h";
-  // Plotly gives a legend below the axes up to half of the height, one beside them all of it
-  const height = legend + (below ? Math.max(legend, AXES_HEIGHT) : TITLES_HEIGHT);
-  if (height <= plot.clientHeight) return;
-  plot.style.height = `${Math.ceil(height)}px`;
-  await Plotly.Plots.resize(plot);
+  if (rows && heighten(plot, rows.getBBox().height, layout.legend.orientation === "h")) await Plotly.Plots.resize(plot);
 }
 narrow.addEventListener("change", async () => { for (const plot of plots) if (plot.figure) await place(plot); });
 const makers = {}; // of figures that are made from the table of trials, by name

@@ -49,6 +49,18 @@ function entry(cell, rendered, done) {
   found.addEventListener("input", () => done(found.value));
   return found;
 }
+// the library finds the width of each column by a layout of the whole table; these widths need none
+const CELL = 11, HEAD = 40, DOT = 15, LONGEST = 20; // pixels beside a text, of the dot of an outcome; texts that are measured
+function widthOf(index, values) {
+  const name = data.columns[index], given = [...values].filter((one) => one !== null);
+  if (data.numeric[index]) given.sort((a, b) => a - b).splice(1, given.length - 2);
+  const texts = given.map((one) => printed(one, data.digits[name])).sort((a, b) => b.length - a.length).slice(0, LONGEST);
+  const family = getComputedStyle(document.body).fontFamily, wide = (text) => pen.measureText(text).width;
+  pen.font = `650 14px ${family}`;
+  const cells = Math.max(0, ...texts.map(wide)) + CELL + (name === "outcome" ? DOT : 0);
+  pen.font = `700 14px ${family}`;
+  return Math.ceil(Math.max(cells, wide(name) + HEAD));
+}
 const CHOICES = 24; // values up to which a list offers them
 function columnOf(index) {
   const name = data.columns[index], numeric = data.numeric[index];
@@ -68,7 +80,7 @@ function columnOf(index) {
     headerFilter: few ? choice : entry, headerFilterLiveFilter: false, headerFilterPlaceholder: numeric ? "5..9" : "",
     headerFilterFunc: (asked, value) =>
       numeric ? within(asked, value) : few ? String(value) === asked : String(value ?? "").toLowerCase().includes(asked.toLowerCase()),
-    maxWidth: name === "reason" ? 480 : undefined,
+    width: widthOf(index, values), maxWidth: name === "reason" ? 480 : undefined,
   };
 }
 function chooser(columns) {

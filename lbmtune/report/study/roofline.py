@@ -159,7 +159,7 @@ def roofline_figure(info: RooflineInfo) -> Figure:
         min(speeds, default=info.ceiling.bytes_per_s / info.flops / 1e6 / 10) / 1.5,
         fastest * 1.2,
     )
-    figure.update_layout(legend=BESIDE, margin={"r": 24})
+    figure.update_layout(legend=BESIDE, margin={"l": 88})
     return figure
 
 

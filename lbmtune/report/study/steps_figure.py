@@ -114,7 +114,7 @@ def _set_axes(figure: Figure, info: StepsInfo) -> None:
         yaxis={"title": "bytes per update", "domain": [0, 0.36]},
         yaxis2={"title": "MLUPS", "domain": [0.46, 1], "anchor": "x", "automargin": True, "zeroline": False},
         legend=BESIDE,
-        margin={"r": 24},
+        margin={"l": 88},
     )
     ideal = [moved for each in info.ideal.values() for moved in each]
     drawn = [(s.mlups, s.memory_mlups, s.issue_mlups, s.predicted_mlups, s.sustained_mlups) for s in info.stages]
