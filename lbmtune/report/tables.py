@@ -6,6 +6,7 @@ from lbmtune.catalogue.collisions import NO_COLLISION
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import Conditions, Environment, Sustained, Trial
+from lbmtune.records.spec import ALL_FAMILIES
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.pareto import figures
 from lbmtune.units import format_bytes, format_mlups, format_rate
@@ -30,12 +31,13 @@ def fluid_share(case: Case, fluid: int) -> str:
     return f"{fluid:,} of {case.sites:,} ({100 * fluid / case.sites:.1f} %)"
 
 
-def subject(case: Case, configs: Sequence[KernelConfig]) -> str:
-    """Name case, domain, precisions and steps per launch of these kernels."""
+def subject(case: Case, configs: Sequence[KernelConfig], families: Sequence[str] = ()) -> str:
+    """Name case, domain, precisions and steps per launch of these kernels. families: those that were asked for."""
     about = [f"{case_title(case)} {case.flow}", f"{' x '.join(map(str, case.domain))} cells"]
     if configs:
         precisions = sorted({f"{one.storage}/{one.compute}" for one in configs})
         about += [f"{' and '.join(precisions)} (stored/computed)", _steps(configs)]
+    about += [f"of {' and '.join(families)} alone"] if families and ALL_FAMILIES not in families else []
     return ", ".join(about)
 
 

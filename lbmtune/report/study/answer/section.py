@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from statistics import median
 from typing import NamedTuple
 
 from lbmtune.records import Trial
@@ -12,7 +13,7 @@ from lbmtune.records.terms import MEANINGS, MEMORY
 from lbmtune.report.limits import binding, contradicted, without_collision
 from lbmtune.report.study.answer.beside import Beside, Missing, beside, differs, missing, of_trial, overtaking
 from lbmtune.report.study.answer.update_time import no_help
-from lbmtune.report.study.answer.use import Next
+from lbmtune.report.study.answer.use import Next, file_of
 from lbmtune.report.study.answer.words import config_text
 from lbmtune.report.study.output import output_text, with_output_mlups
 from lbmtune.report.study.steps import CellsRead, bytes_with_halos, power_bound_text, with_halos
@@ -30,6 +31,7 @@ _CARDS = {
     "memory": "of all buffers of the kernel, and what an update moves",
 }
 """Cards whose titles do not say what they mean have their meaning here, by title."""
+WINNER = "winner"
 _NEARLY, _HARDLY = 0.02, 0.001
 """Relative differences of two speeds from which on two digits and three tell them."""
 
@@ -77,9 +79,9 @@ def cards(
 def _of_trial(
     study: StudyRecord, winner: Trial, cells_read: CellsRead | None, profile: Profile | None = None
 ) -> list[Card]:
+    speeds = (_speed(study, winner), _sustained(study, winner))
     found = (
-        _speed(study, winner),
-        _sustained(study, winner),
+        *(speeds if winner is study.ranked[0] else reversed(speeds)),
         _with_output(study, winner),
         _limit(study, winner, cells_read, profile),
         _predicted(study, winner),
@@ -92,7 +94,17 @@ def _of_trial(
 
 def _speed(study: StudyRecord, winner: Trial) -> Card:
     unit = study.header.spec.case.speed_unit
-    return "speed in bursts", f"{format_mlups(winner.mlups or 0.0)} {unit}", plus_minus(study.interval(winner))
+    return (
+        "speed in bursts",
+        f"{format_mlups(winner.mlups or 0.0)} {unit}",
+        f"{_samples(winner)}; {plus_minus(study.interval(winner))}",
+    )
+
+
+def _samples(trial: Trial) -> str:
+    """Say how long the samples of a trial are."""
+    measured = trial.best_measurement
+    return f"samples of {median(measured.samples_s) * measured.steps_per_sample:.2g} s"
 
 
 def _sustained(study: StudyRecord, winner: Trial) -> Card | None:
@@ -182,7 +194,8 @@ def _error(winner: Trial) -> Card | None:
     if found.error == 0 and found.storage == found.compute == "fp64":
         return "error", "none", "stored and computed in fp64"
     after = found.after
-    flow = f"{after.steps:,} steps of a vortex with u0 = {after.velocity_scale:g}, rate {after.relaxation_rate:.4g}"
+    rate = f"relaxation rate {after.relaxation_rate:.4g}"
+    flow = f"{after.steps:,} steps of a vortex with u0 = {after.velocity_scale:g}, {rate}"
     return "error", f"{found.error:.1e}", f"relative, of the velocity against fp64, after {flow}"
 
 
@@ -205,11 +218,12 @@ def beside_rows(study: StudyRecord) -> list[dict[str, str]]:
         return []
     winner, other = study.ranked[0], overtaking(study)
     first = other or winner
-    known = [_row(one, first) for one in (of_trial(study, "winner", winner), *beside(study))]
+    what = WINNER if other is None else f"{WINNER}, in bursts"
+    known = [_row(one, first) for one in (of_trial(study, what, winner), *beside(study))]
     empty = {**dict.fromkeys(known[0], ""), "beside": "default"}
     return [
         *known,
-        *({**empty, **_missing(one, winner, other)} for one in missing(study)),
+        *({**empty, **_missing(one, winner)} for one in missing(study)),
     ]
 
 
@@ -223,12 +237,12 @@ def gain_titles(study: StudyRecord, rows: Sequence[Mapping[str, str]]) -> tuple[
     return f"trial {study.ranked[0].number} over it, in bursts", f"trial {other.number} over it"
 
 
-def _missing(one: Missing, winner: Trial, other: Trial | None) -> dict[str, str]:
+def _missing(one: Missing, winner: Trial) -> dict[str, str]:
     near = one.alike_mlups
     return {
         "MLUPS": f"about {format_mlups(near)}" if near else "",
         "gain": f"about {_times((winner.mlups or 0.0) / near)}" if near else "",
-        "sustained gain": f"about {_times((other.mlups or 0.0) / near)}" if near and other else "",
+        "sustained gain": "",
         "kernel": one.kernel,
         "source": one.why,
         "command": one.command,
@@ -239,7 +253,7 @@ def _row(one: Beside, first: Trial) -> dict[str, str]:
     """Return a row. first: the kernel whose gain over seconds it has."""
     both = (first.sustained.mlups if first.sustained else None, one.sustained_mlups)
     gain = both[0] / both[1] if both[0] and both[1] else 0.0
-    shown = one.what != "winner"
+    shown = not one.what.startswith(WINNER)
     return {
         "beside": one.what,
         "MLUPS": format_mlups(one.mlups),
@@ -268,13 +282,16 @@ def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str, profile: Pr
         return None
     if not study.finished:
         return Next("The study was ended early.", "lbmtune study --resume --output .")
+    if other := overtaking(study):
+        device = "cpu" if study.header.backend == "cpu" else "0"
+        command = f"lbmtune profile {file_of(study, other)} --device {device} --output profile.html"
+        return Next(f"What trial {other.number} takes beyond its limit is not measured. Measure it:", command)
     tried = [knob for knob in knobs if _has_others(study, knob)]
     if not tried:
         return None
     named = f"{', '.join(knobs)} act{'s' * (len(knobs) == 1)}"
-    whose = f"Of trial {study.ranked[0].number} the" if overtaking(study) else "The"
     doubt = " by the model, which is not certain" if contradicted(binding(study, study.ranked[0]), profile) else ""
-    reason = f"{whose} largest part of an update is {term}{doubt}, on which {named}. Compare {tried[0]} by the model:"
+    reason = f"The largest part of an update is {term}{doubt}, on which {named}. Compare {tried[0]} by the model:"
     return Next(reason, f"lbmtune vary {tried[0]} best.json --study .")
 
 

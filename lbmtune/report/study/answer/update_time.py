@@ -87,12 +87,13 @@ def parts(study: StudyRecord) -> tuple[Part, ...]:
 
 
 def shown_parts(study: StudyRecord) -> tuple[Part, ...]:
-    """Return the parts, but all beyond the limit as one if the model is of no help there."""
+    """Return the parts, but all that they add beyond the limit as one if the model is of no help there."""
     found = parts(study)
     if not no_help(study):
         return found
     beyond = sum(one.seconds or 0.0 for one in found[1:])
-    return found[0], Part(_BEYOND, beyond, 1 - found[0].share, "measured minus the limit")
+    overlapping = (one for one in found[1:] if one.seconds is None)
+    return found[0], *overlapping, Part(_BEYOND, beyond, 1 - found[0].share, "measured minus the limit")
 
 
 def _shared(part: Part, whole: float) -> Part:

@@ -8,7 +8,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.printable import plain
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study.answer.beside import fastest_sustained, overtaking
+from lbmtune.report.study.answer.beside import differs, fastest_sustained, overtaking
 from lbmtune.report.study.answer.words import device_words, words
 from lbmtune.report.study.steps import SLOWER
 from lbmtune.units import format_mlups
@@ -88,8 +88,9 @@ class Used:
 
     @property
     def name(self) -> str:
-        """Return the kernel in words, with its speed over seconds, or else in bursts."""
-        run, unit = self.trial.sustained, self.study.header.spec.case.speed_unit
+        """Return the kernel in words, with its speed: over seconds, if that is another one than in bursts."""
+        unit = self.study.header.spec.case.speed_unit
+        run = self.trial.sustained if differs(self.trial) or self.trial is not self.study.ranked[0] else None
         speed = f"{format_mlups(run.mlups if run else self.trial.mlups or 0.0)} {unit}{' sustained' if run else ''}"
         return f"trial {self.trial.number}, {words(self.trial.kernel_config)}: {speed}"
 
@@ -99,8 +100,13 @@ def used(study: StudyRecord) -> tuple[Used, ...]:
     if not study.ranked:
         return ()
     other = None if study.header.spec.kernel else overtaking(study)
-    first = (Used(study, other, f"trial-{other.number}.json"),) if other else ()
+    first = (Used(study, other, file_of(study, other)),) if other else ()
     return (*first, Used(study, study.ranked[0]))
+
+
+def file_of(study: StudyRecord, trial: Trial) -> str:
+    """Return the name of the file of a kernel: best.json of the winner."""
+    return "best.json" if trial is study.ranked[0] else f"trial-{trial.number}.json"
 
 
 def tabs(one: Used) -> tuple[Tab, ...]:

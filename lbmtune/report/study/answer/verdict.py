@@ -90,9 +90,9 @@ def _overtaken(study: StudyRecord) -> str:
         return f"Fastest in bursts; sustained, trial {other.number} reaches {speed}, {lead:.1%} more."
     reason = ", ".join(run.throttled) or "the reason is not recorded"
     return (
-        f"For long runs take trial {other.number}. The winner, trial {winner.number}, leads in bursts only: "
-        f"over {run.seconds:.1f} s without a pause it reaches {format_mlups(run.mlups)} {unit} "
-        f"({run.mlups / (winner.mlups or run.mlups) - 1:+.1%}; {reason}).{_alike_sustained(study)}"
+        f"For long runs take trial {other.number}{_alike_sustained(study)}. Trial {winner.number} leads in bursts "
+        f"only: over {run.seconds:.1f} s without a pause it reaches {format_mlups(run.mlups)} {unit} "
+        f"({run.mlups / (winner.mlups or run.mlups) - 1:+.1%}; {reason})."
     )
 
 
@@ -102,7 +102,7 @@ def _alike_sustained(study: StudyRecord) -> str:
     if not named:
         return ""
     are = f"s {', '.join(named)} are" if len(named) > 1 else f" {named[0]} is"
-    return f" Trial{are} nearly as fast sustained; of one run each, their order is not certain."
+    return f"; trial{are} nearly as fast, of one run each"
 
 
 def _gain(study: StudyRecord) -> str:
@@ -110,7 +110,8 @@ def _gain(study: StudyRecord) -> str:
     winner, one, stored = study.ranked[0], best_of_one_step(study), best_of_one_step(study, populations=True)
     if study.header.spec.kernel:
         return ""
-    named = {"best of one step per launch": one, _STORED: None if stored is one else stored}
+    also = _DEFAULT if stored is default_of(study) else _STORED
+    named = {"best of one step per launch": one, also: None if stored is one else stored}
     if one is None or one is winner:
         named = {_DEFAULT: default_of(study)}
     others = {what: trial for what, trial in named.items() if trial and trial is not winner}
@@ -119,14 +120,14 @@ def _gain(study: StudyRecord) -> str:
     of_bursts = " in bursts" if differs(winner) else ""
     said = [
         f"{(winner.mlups or 0.0) / (trial.mlups or 1.0):.2f} times the {what} "
-        f"({format_mlups(trial.mlups or 0.0)}, {_pattern(study, trial)}"
+        f"({format_mlups(trial.mlups or 0.0)}, {kind_of(trial.kernel_config).pattern}"
         f"{'' if what == _DEFAULT else _found_among(study, trial, populations=what == _STORED)})"
         f"{sustained[what] or (of_bursts if apart else '')}"
         for what, trial in others.items()
     ]
     whose = f"Trial {winner.number} is" if overtaking(study) else ""
     first = f"{whose}{'' if apart else of_bursts} {', '.join(said)}.".lstrip()
-    return f"{first[:1].upper()}{first[1:]}" if said else ""
+    return f"{first[:1].upper()}{first[1:]}{_hardly(study, tuple(others.values()))}" if said else ""
 
 
 def _over_seconds(study: StudyRecord, other: Trial) -> str:
@@ -140,28 +141,29 @@ def _over_seconds(study: StudyRecord, other: Trial) -> str:
 
 def _found_among(study: StudyRecord, trial: Trial, *, populations: bool) -> str:
     """Say among how many trials of one step one was found, and if one of the search alone was faster."""
-    tried, verified = tried_of_one_step(study, populations=populations), len(study.ranked)
+    tried = tried_of_one_step(study, populations=populations)
     other = faster_in_search(study, trial, populations=populations)
     speed = format_mlups(other.mlups or 0.0) if other else ""
     above = f", in the finals; in the search alone trial {other.number} had {speed}" if other else ""
     found = f"best of {tried:,}" if tried > 1 else "the only one"
-    return f"{above}; {found} among {verified:,} trials{_hardly(study, trial)}"
+    return f"{above}; {found}"
 
 
-def _pattern(study: StudyRecord, trial: Trial) -> str:
-    """Name the pattern of a trial, and how it was measured."""
-    first = ", first measurement" if study.ranked[0].final and not trial.final else ""
-    return f"{kind_of(trial.kernel_config).pattern}{first}"
-
-
-def _hardly(study: StudyRecord, trial: Trial) -> str:
-    """Say that the kind of a trial was hardly searched, beside that of the winner; empty if it was."""
+def _hardly(study: StudyRecord, others: Sequence[Trial]) -> str:
+    """Say of which trials the kinds were hardly searched, beside that of the winner; empty if all were."""
     kinds = Counter(words(one.kernel_config) for one in study.ranked)
-    mine, winners = (kinds[words(one.kernel_config)] for one in (trial, study.ranked[0]))
-    if mine > _FEW or winners <= _FEW * mine:
+    winners = kinds[words(study.ranked[0].kernel_config)]
+    counted = {one.number: kinds[words(one.kernel_config)] for one in others}
+    few = {number: count for number, count in counted.items() if count <= _FEW and winners > _FEW * count}
+    if not few:
         return ""
-    times = "once" if mine == 1 else f"{mine} times"
-    return f"; its kind was tried {times}, the winner's {winners:,} times: a tuned one may be faster"
+    several = len(few) > 1
+    whose = f"kind{'s' * several} of trial{'s' * several} {' and '.join(map(str, few))} {'were' if several else 'was'}"
+    times = " and ".join(map(str, few.values()))
+    return (
+        f" The {whose} tried {times} time{'s' * (times != '1')}, the winner's {winners:,} times: a tuned one may be "
+        "faster."
+    )
 
 
 def _ties(study: StudyRecord) -> str:
@@ -236,8 +238,8 @@ def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None, profi
         drawn = format_rate(trial.best_measurement.bandwidth_bytes_per_s)
         each = moved(trial.best_measurement.bytes_per_update)
         return (
-            f"No limit is known for trial {trial.number}: its {each} per update "
-            f"are {drawn} at this speed, {1 + limit.exceeded:.2f} times what the benchmark of the model reached."
+            f"No limit is known for trial {trial.number}: in bursts its {each} per update are {drawn}, "
+            f"{1 + limit.exceeded:.2f} times what the benchmark of the model reached."
         )
     if limit.exceeded:
         bursts = "" if limit.measured else " in bursts"

@@ -34,6 +34,8 @@ _AGREE = 0.005
 """Relative difference up to which two bandwidths are the same."""
 _NEAR = 0.8
 """Share of the time of the limit from which on another term may bind as well."""
+_FOLLOWS = 0.25
+"""Relative difference up to which a loss of speed is that of a clock."""
 _NAMED = 3
 """Parts that the text names."""
 _PLURAL = (ISSUE, EXCHANGE, WAVES, REFILLS)
@@ -158,8 +160,15 @@ def _exceeded(study: StudyRecord) -> str:
         return ""
     return (
         f"Memory's part may be too large: trial {highest.number} drew {format_rate(drawn)} from this memory, at which "
-        f"it would be {format_ps(moved / drawn)} ps. How the time divides is rough.{_error(study)}"
+        f"it would be {format_ps(moved / drawn)} ps{_left_then(study, taken_s - moved / drawn)}. How the time divides "
+        f"is rough.{_error(study)}"
     )
+
+
+def _left_then(study: StudyRecord, less_s: float) -> str:
+    """Say what would not be explained if the model had so much less; empty if that is nothing."""
+    left_s = (parts(study)[-1].seconds or 0.0) + less_s
+    return f", and {format_ps(left_s)} ps not explained" if left_s > 0 else ""
 
 
 def _over_seconds(study: StudyRecord) -> str:
@@ -172,7 +181,26 @@ def _over_seconds(study: StudyRecord) -> str:
     more_s = 1e-6 / run.mlups - 1e-6 / burst
     return (
         f"This is of bursts: over {run.seconds:.1f} s an update takes {format_ps(1e-6 / run.mlups)} ps, "
-        f"{format_ps(abs(more_s))} {'more' if more_s > 0 else 'less'} ({reason})."
+        f"{format_ps(abs(more_s))} {'more' if more_s > 0 else 'less'} ({reason}).{_by_clock(study)}"
+    )
+
+
+def _by_clock(study: StudyRecord) -> str:
+    """Say that a sustained run is slower as the clock of the multiprocessors is, if that of memory is as in bursts."""
+    winner = study.ranked[0]
+    run, burst = winner.sustained, winner.best_measurement
+    assert run
+    then, now = burst.conditions, run.conditions
+    if not (then.sm_clock_hz and now.sm_clock_hz) or then.memory_clock_hz != now.memory_clock_hz:
+        return ""
+    slower, clocked = 1 - run.mlups / burst.mlups, 1 - now.sm_clock_hz / then.sm_clock_hz
+    if clocked < SLOWER or abs(slower - clocked) > _FOLLOWS * clocked:
+        return ""
+    limit = binding(study, winner)
+    doubt = ", so that memory alone does not bind it" if limit and limit.name == MEMORY else ""
+    return (
+        f" It follows the clock of the multiprocessors, {clocked:.1%} lower ({now.sm_clock_hz / 1e6:,.0f} instead of "
+        f"{then.sm_clock_hz / 1e6:,.0f} MHz, memory unchanged){doubt}."
     )
 
 
@@ -223,7 +251,7 @@ def _rest(study: StudyRecord, others: Sequence[Part], beyond: float, profile: Pr
         speed, less = format_mlups(predicted.mlups), 1 - predicted.mlups / measured
         return (
             f"{left} {_nearly_bound(study)}What each term adds is not certain: with all of them the model predicts "
-            f"{speed} MLUPS, {less:.1%} less than was measured.{_error(study)}"
+            f"{speed} MLUPS, {less:.1%} less than was measured{_slow_memory(study)}.{_error(study)}"
         )
     if unknown(study):
         model = f"the model adds {sum_ps} ps ({named}), and {last}" if added else "the model has nothing but the limit"
@@ -232,6 +260,17 @@ def _rest(study: StudyRecord, others: Sequence[Part], beyond: float, profile: Pr
     if beyond <= 0:
         return f"The kernel is {format_ps(-beyond)} ps faster than that."
     return f"The model adds {sum_ps} ps ({named}); {last}."
+
+
+def _slow_memory(study: StudyRecord) -> str:
+    """Say that the kernel draws more from memory than the model begins with, if it does."""
+    winner = study.ranked[0]
+    begins = winner.prediction.bandwidth_bytes_per_s if winner.prediction else 0.0
+    drawn = winner.best_measurement.bandwidth_bytes_per_s
+    limit = binding(study, winner)
+    if limit is None or limit.name != MEMORY or not 0 < begins < drawn:
+        return ""
+    return f": it begins with {format_rate(begins)} of memory, of which the kernel draws {format_rate(drawn)}"
 
 
 def _error(study: StudyRecord) -> str:
@@ -255,8 +294,8 @@ def limit_said(study: StudyRecord) -> str:
         allowed = format_mlups(ceiling.bytes_per_s / moved / 1e6)
         counted = limit.source.partition(": ")[2]
         return (
-            f"The limit is memory by the model ({counted}); {ceiling.name} at {rate} and {moved:.4g} bytes per update, "
-            f"without halos, would allow {allowed} MLUPS."
+            f"The limit counts {counted}; without halos, {moved:.4g} bytes at the {rate} of {ceiling.name} would allow "
+            f"{allowed} MLUPS."
         )
     return _slower_than(winner, f"{ceiling.name}, {rate}", limit.mlups)
 
