@@ -4,8 +4,9 @@ Time from one exchange to the next: launches on a part's own cells + what edges,
 what the interior does not hide of the exchange. Kernels that take planes compute own planes alone, others the halo
 along z, too. Edges come before the interior, or beside it in a queue of higher priority: then all launches take the
 time of one, and the interior hides what is left of that once the edges have ended. Of an exchange that is hidden the
-traffic of memory shows. Launches are those of `model.predict` on the cells that they compute; a link is a measured
-curve (`model.messages`). Nothing is fitted to lattice Boltzmann kernels on several devices.
+traffic of memory shows. It is at least the time in which the host enqueues all of it. Launches are those of
+`model.predict` on the cells that they compute; a link is a measured curve (`model.messages`). Nothing is fitted to
+lattice Boltzmann kernels on several devices.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ from typing import Any, cast, get_args
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking
-from lbmtune.catalogue.limits import REGISTERS, WARP
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cuda.exchange import MOST_BLOCKS, THREADS
+from lbmtune.codegen.cuda.exchange import MOST_BLOCKS
 from lbmtune.decomposition.balance import loads
 from lbmtune.decomposition.boxes import Cells
 from lbmtune.decomposition.coupling import (
@@ -37,18 +37,15 @@ from lbmtune.decomposition.coupling import (
 from lbmtune.decomposition.parts import Decomposition, Part
 from lbmtune.decomposition.transfers import sent_bytes
 from lbmtune.model.gpu.families import inputs_of
-from lbmtune.model.gpu.inputs import WARPS, Inputs
-from lbmtune.model.gpu.temporal_blocking import plane_s
 from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs, chunk_planes, spared
+from lbmtune.model.gpu.temporal_blocking.sharing import pace_of, room_of_senders
 from lbmtune.model.machine.description import Machine
-from lbmtune.model.messages import exchange_s
+from lbmtune.model.messages import enqueuing_s, exchange_s
 from lbmtune.model.predict import MODELS, predict
 from lbmtune.model.rounds import Blocks, round_s
 from lbmtune.records import Resources
 
 OVERLAPS: tuple[Overlap, ...] = get_args(Overlap)
-_SENDING_REGISTERS = 32
-"""Registers of a thread that sends, compiled for compute capability 9.0."""
 _OWN, _HALVINGS = (0.25, 4.0), 16
 """Limits within which launches take longer than they are predicted to, and steps to find how much."""
 _WAVES = 20
@@ -60,7 +57,8 @@ class Period:
     """Predicted time from one exchange to the next, in seconds.
 
     steps: time steps of it; own_s: launches on own cells of the part that takes longest; extra_s: what redundant layers
-    or edges add; exchange_s: the exchange; shown_s: what of it no launch hides.
+    or edges add; exchange_s: the exchange; shown_s: what of it no launch hides; host_s: what the host takes to enqueue
+    all of it, for which devices wait if that is longer.
     """
 
     overlap: Overlap
@@ -69,11 +67,12 @@ class Period:
     extra_s: float
     exchange_s: float
     shown_s: float
+    host_s: float = 0.0
 
     @property
     def total_s(self) -> float:
         """Return the time of all."""
-        return self.own_s + self.extra_s + self.shown_s
+        return max(self.host_s, self.own_s + self.extra_s + self.shown_s)
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,12 @@ def period(
         )
         for (load, *_), part in alike.items()
     )
-    return max((_of_part(work, machine, coupling) for work in works), key=lambda one: one.total_s)
+    longest = max((_of_part(work, machine, coupling) for work in works), key=lambda one: one.total_s)
+    if machine.links is None or not knobs:
+        return longest
+    by_call: dict[str, Any] = {"launch": "call"}
+    call_s = MODELS[config.backend].launch_s(found.case, replace(config, **by_call), machine, 0.0)
+    return replace(longest, host_s=enqueuing_s(found, machine.links, _legal(found, coupling), call_s))
 
 
 def _seconds(
@@ -170,11 +174,19 @@ def _seconds(
     return seconds
 
 
-def _of_part(work: _Work, machine: Machine, coupling: Coupling) -> Period:
-    found, part = work.found, work.part
+def _legal(found: Decomposition, coupling: Coupling) -> Coupling:
+    """Return a coupling, or the one without overlap if it is not legal."""
     planes = takes_planes(found.case, found.config)
-    if coupling_refusal(found, coupling, planes=planes, reached=True) or not bands(found, part, coupling).edges:
-        coupling = replace(coupling, overlap="none", edge_planes=0, block_planes=0)
+    if coupling_refusal(found, coupling, planes=planes, reached=True):
+        return replace(coupling, overlap="none", edge_planes=0, block_planes=0)
+    return coupling
+
+
+def _of_part(work: _Work, machine: Machine, coupling: Coupling) -> Period:
+    found, part, coupling = work.found, work.part, _legal(work.found, coupling)
+    planes = takes_planes(found.case, found.config)
+    if not bands(found, part, coupling).edges:
+        coupling = replace(coupling, overlap="none", edge_planes=0)
     edges, inner = bands(found, part, coupling)
     block = block_planes(found, part, coupling) if planes and sets_block_planes(found.config) else 0
     launches = found.steps // found.config.fused_steps
@@ -183,11 +195,16 @@ def _of_part(work: _Work, machine: Machine, coupling: Coupling) -> Period:
         work.launch_s(len(stage_planes(found, part, later)) if planes else part.stored.extents[2], block)
         for later in range(launches)
     ]
-    exchange = exchange_s(found, part, machine.links, coupling, work.start_s) if work.sent and machine.links else 0.0
+    exchange, beside = 0.0, 0.0
+    if work.sent and machine.links:
+        exchange, beside = (
+            exchange_s(found, part, machine.links, coupling.transport, work.start_s, busy=busy)
+            for busy in (False, bool(edges))
+        )
     # what is sent is read, and written where it arrives
     moved = 2 * work.sent / machine.copy_bytes_per_s if edges else 0.0
     if block and machine.calibration:
-        return _of_blocks(work, machine, coupling, exchange, moved)
+        return replace(_of_blocks(work, machine, coupling, beside, moved), exchange_s=exchange)
     last, hidden = whole[0], 0.0
     if edges:
         hidden = last - work.launch_s(sum(map(len, edges)), block)
@@ -200,7 +217,7 @@ def _of_part(work: _Work, machine: Machine, coupling: Coupling) -> Period:
         own_s=launches * work.own_s,
         extra_s=last + sum(whole[1:]) - launches * work.own_s,
         exchange_s=exchange,
-        shown_s=min(exchange, max(moved, exchange - max(hidden, 0.0))),
+        shown_s=min(beside, max(moved, beside - max(hidden, 0.0))),
     )
 
 
@@ -262,32 +279,6 @@ def _of_blocks(work: _Work, machine: Machine, coupling: Coupling, exchange: floa
         exchange_s=exchange,
         shown_s=found_s[1] - min(found_s) + moved,
     )
-
-
-def pace_of(inputs: TemporalInputs, room: int, own: float) -> Callable[[int], float]:
-    """Return how fast some blocks that run at once get on, over those that fill the room of a device.
-
-    own: see `period`; if a full device is faster than it is predicted to be, few blocks are as predicted.
-    """
-    full_s = min(1.0, own) * plane_s(inputs, room)
-    return cache(lambda blocks: max(1.0, full_s / plane_s(inputs, blocks)))
-
-
-def room_of_senders(inputs: Inputs, blocks: int) -> int:
-    """Return the blocks of a kernel whose room those of one that sends need; 0: they run beside all of them.
-
-    Where a block of the kernel ended, as many start as its registers and threads, and those left over, suffice for.
-    """
-    registers = WARP * max(entry.registers for entry in inputs.entries or (inputs.resources,))
-    sending, warps = THREADS * _SENDING_REGISTERS, THREADS // WARP
-
-    def beside(there: int) -> int:
-        used = there * inputs.block_warps
-        return min((REGISTERS - used * registers) // sending, (WARPS - used) // warps)
-
-    if beside(inputs.blocks) * inputs.machine.multiprocessors >= blocks:
-        return 0
-    return -(-blocks // max(1, beside(inputs.blocks - 1)))
 
 
 def measured_over_predicted(alone: Decomposition, machine: Machine, launch_s: float) -> float:

@@ -23,9 +23,12 @@ from lbmtune.decomposition.coupling import Coupling
 from lbmtune.decomposition.cuts import parse_cut
 from lbmtune.decomposition.parts import decomposed
 from lbmtune.model.exchange import Period, measured_over_predicted, period
+from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
+from lbmtune.model.messages import known_transport
 from lbmtune.records.comparison.statistics import paired_ratio
 from lbmtune.records.whole_files import write_atomically
+from scripts.measurements.couplings.__main__ import with_measured
 from scripts.paths import RECORDED, ROOT
 
 FOLDER = RECORDED / "nvidia-h100"
@@ -53,8 +56,8 @@ its tiles add up what walls return in another order.
 - Efficiency: the speed of all over as many times that of one GPU, by turns.
 - Exchange: between idle GPUs.
 - Predicted: by the description of the card, whose links were measured alone, and by how long one GPU took beside them:
-  launches of the model take as much longer as they did on one GPU. Nothing is fitted to these figures. The model knows
-  no transport through the host.
+  launches of the model take as much longer as they did on one GPU. Nothing is fitted to these figures. Transports whose
+  messages were not measured have no prediction.
 """
 
 
@@ -103,12 +106,12 @@ class Row(NamedTuple):
 @cache
 def rows(title: str) -> tuple[Row, ...]:
     """Return the rows of a recorded file, by its title."""
-    groups = json.loads(FILES[title].read_text(encoding="utf-8"))["groups"]
-    return tuple(row for group in groups for row in _rows(group))
+    found = json.loads(FILES[title].read_text(encoding="utf-8"))
+    machine = with_measured(read_machine(FOLDER / "machine.toml"), found["links"])
+    return tuple(row for group in found["groups"] for row in _rows(group, machine))
 
 
-def _rows(group: dict[str, Any]) -> Iterator[Row]:
-    machine = read_machine(FOLDER / "machine.toml")
+def _rows(group: dict[str, Any], machine: Machine) -> Iterator[Row]:
     one, devices = from_flat(group["config"]), group["devices"]
     alone_cells, cells = group["cells"]
     share = cells / alone_cells / devices
@@ -120,7 +123,7 @@ def _rows(group: dict[str, Any]) -> Iterator[Row]:
         coupling, took = Coupling(**{knob: each[knob] for knob in vars(Coupling())}), median(each["period_s"])
         efficiency = share * paired_ratio(group["alone_s"], each["period_s"]).median
         expected, predicted = None, None
-        if coupling.transport != "host":
+        if machine.links and known_transport(machine.links, coupling.transport):
             expected = period(found, machine, coupling, own=own)
             predicted = share * median(group["alone_s"]) / expected.total_s
         mlups = cells * group["steps"] / took / 1e6

@@ -34,6 +34,9 @@ def test_links_are_measured_within_reason() -> None:
             assert messages.keys() == found.copy_s.keys()
             assert all(0 < seconds < 1e-3 for seconds in messages.values())
             assert max(messages.values()) > 0.9 * largest / one_way
+        assert found.message_host_s[str(largest)] > found.message_copy_s[str(largest)]
+        assert all(found.busy_copy_s[name] > 0.9 * seconds for name, seconds in found.copy_s.items())
+        assert all(1e-8 < seconds < 1e-4 for seconds in found.call_s.values())
     assert len(said) == 2
 
 

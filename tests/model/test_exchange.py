@@ -23,15 +23,14 @@ from lbmtune.model.exchange import (
     Overlap,
     Period,
     measured_over_predicted,
-    pace_of,
     period,
-    room_of_senders,
 )
 from lbmtune.model.gpu.families import inputs_of
 from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
+from lbmtune.model.gpu.temporal_blocking.sharing import pace_of, room_of_senders
 from lbmtune.model.machine.description import Links, Machine
 from lbmtune.model.machine.toml import read_machine
-from lbmtune.model.messages import copy_s
+from lbmtune.model.messages import copy_s, exchange_s, known_transport
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources
 from lbmtune.records.best_json.document import read_best
@@ -277,6 +276,45 @@ def test_launches_take_as_much_longer_as_those_of_one_device_did() -> None:
     assert measured.exchange_s == as_is.exchange_s
     launch_s = 1.25 * period(alone, CARD, Coupling(overlap="none")).total_s
     assert measured_over_predicted(alone, CARD, launch_s) == pytest.approx(1.25, rel=1e-4)
+
+
+def test_a_host_that_calls_keeps_small_parts_waiting() -> None:
+    """Two parts, two messages each: 6 launches, 12 runs of a queue, 8 marks and so on; a graph is one call."""
+    small, large = (decomposed(box("d3q19", "bgk", (n, n, n)), PULL, parse_cut("z:2")) for n in (64, 512))
+    calls = {"launch": 5e-6, "copy": 4e-6, "run": 2e-6, "mark": 3e-6, "wait": 1e-6}
+    card = replace(CARD, links=replace(LINKS, call_s=calls))
+    packed, copied = (Coupling(way, launching="call") for way in ("pack", "copy"))
+    # of a part: edges and interior; of a message: waits for both ends, and a kernel or five copies
+    parts_s = 2 * (3 * 5e-6 + 2 * (2e-6 + 3e-6) + (4 + 2) * 1e-6)
+    messages_s = 4 * (2e-6 + 3e-6 + 2 * 1e-6)
+    assert period(small, card, packed).host_s == pytest.approx(parts_s + messages_s + 4 * 5e-6)
+    assert period(small, card, copied).host_s == pytest.approx(parts_s + messages_s + 4 * 5 * 4e-6)
+    assert period(small, card, packed).total_s == period(small, card, packed).host_s
+    assert period(large, card, packed).total_s > 10 * period(large, card, packed).host_s
+    assert period(small, card, Coupling("pack")).host_s == 0
+    assert period(small, CARD, packed).host_s == pytest.approx(10 * CARD.calibration.small_s["call 4980736"], rel=0.01)
+
+
+def test_copies_beside_launches_take_what_copies_of_a_busy_device_take() -> None:
+    found = decomposed(box("d3q19", "bgk", (128, 128, 128)), PULL, parse_cut("z:2"))
+    slower = {size: 4 * seconds for size, seconds in LINKS.copy_s.items()}
+    card = replace(CARD, links=replace(LINKS, busy_copy_s=slower))
+    idle, busy = (period(found, one, Coupling("copy")) for one in (CARD, card))
+    assert idle.exchange_s == busy.exchange_s
+    more_s = 10 * 3 * LINKS.copy_s["65536"]
+    assert busy.shown_s - idle.shown_s == pytest.approx(max(0.0, busy.exchange_s + more_s - busy.own_s), rel=0.2)
+    for other in (Coupling("pack"), Coupling("copy", "none")):
+        assert period(found, card, other) == period(found, CARD, other)
+
+
+def test_messages_through_the_host_take_what_was_measured_of_them() -> None:
+    found = decomposed(box("d3q19", "bgk", (256, 256, 256)), PULL, parse_cut("z:2"))
+    sent, (part, _) = sent_bytes(found)[0] // 2, found.parts
+    through = replace(LINKS, message_host_s={str(sent // 2): 40e-6, str(2 * sent): 100e-6})
+    assert not known_transport(LINKS, "host")
+    assert known_transport(through, "host")
+    seconds = exchange_s(found, part, through, "host", 0.0)
+    assert seconds == pytest.approx(2 * (5.2e-6 + 60e-6 + 4 * copy_s(LINKS, 0)))
 
 
 def test_the_busiest_part_sets_the_time(tmp_path: Path) -> None:

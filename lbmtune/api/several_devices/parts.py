@@ -38,6 +38,7 @@ from lbmtune.measure.parts.proof import Agreement, agreement
 from lbmtune.measure.parts.race import race
 from lbmtune.model.exchange import OVERLAPS, Period, period
 from lbmtune.model.machine.description import Machine
+from lbmtune.model.messages import known_transport
 from lbmtune.runtime.parts.coupled import CoupledSimulation
 from lbmtune.runtime.parts.ranks import RankedSimulation
 from lbmtune.runtime.simulation import Simulation
@@ -282,8 +283,8 @@ def small_case(
 def predicted_periods(
     found: Decomposition, machine: Machine | None, couplings: Sequence[Coupling]
 ) -> dict[Coupling, Period]:
-    """Return what the model predicts for couplings that are not through the host; nothing if it knows no links."""
+    """Return what the model predicts for couplings whose transports were measured; nothing if it knows no links."""
     known = with_links(machine) if machine else None
     if known is None or known.links is None:
         return {}
-    return {one: period(found, known, one) for one in couplings if one.transport in ("copy", "pack")}
+    return {one: period(found, known, one) for one in couplings if known_transport(known.links, one.transport)}

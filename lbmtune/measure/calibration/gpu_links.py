@@ -11,37 +11,27 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import permutations
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from lbmtune.backend.protocol import Array, Compiler, PeerDevice, Queue
-from lbmtune.catalogue.families.cuda.direct import Direct
-from lbmtune.codegen.cuda.exchange import MOVER, blocks_of, mover, pieces_of
-from lbmtune.codegen.streams import CASE, COPY, cuda_streams
-from lbmtune.measure.calibration.microbench import Kernel, check_moved, loaded, repeat
+from lbmtune.backend.protocol import Compiler, PeerDevice
+from lbmtune.measure.calibration.gpu_ends import ARRAY_BYTES, COPIES, FEW, End
+from lbmtune.measure.calibration.gpu_exchanges import (
+    NO_WAIT_S,
+    busy_copy_s,
+    call_s,
+    copied,
+    messages_s,
+    packed,
+    through_host,
+)
+from lbmtune.measure.calibration.microbench import check_moved, repeat
 from lbmtune.measure.processes.worker import Progress
 from lbmtune.measure.timing.state import all_true
 from lbmtune.model.machine.description import Links
 
-COPIES: Mapping[int, int] = {
-    **{size << 10: 200 for size in (64, 256)},
-    **{size << 20: 100 for size in (1, 2)},
-    **{size << 20: 50 for size in (5, 6, 12)},
-    32 << 20: 40,
-}
-"""Bytes of a copy, and copies of a sample."""
-_ARRAY_BYTES = 128 << 20
-"""Bytes that a launch moves."""
 _ROUNDS = 5
-_LAUNCHES, _HOPS, _EXCHANGES = 5, 100, 24
-"""Launches of a sample, launches on both devices in turn, and exchanges."""
-_BEFORE = 150
-"""Launches that keep a device busy for ten milliseconds and more, while a sample is enqueued."""
-_ACCESS_BYTES, _THREADS, _FEW = 16, 256, 256
-"""Bytes of an access, threads of a block, and accesses of a launch that takes no time."""
-_NO_WAIT_S = 1e-9
-"""Seconds of a wait, or of a start, that is too short to be measured."""
+_LAUNCHES, _HOPS = 5, 100
+"""Launches of a sample, and launches on both devices in turn."""
 
 
 class LinksBench:
@@ -50,7 +40,7 @@ class LinksBench:
     def __init__(self, devices: Sequence[PeerDevice], compiler: Compiler, name: Callable[[int, int], str]) -> None:
         """Allocate the arrays. name: of the link of two devices, by their places. Raises OutOfMemoryError."""
         self._name = name
-        self._ends = [_End(device, compiler) for device in devices]
+        self._ends = [End(device, compiler) for device in devices]
 
     def measure(self, progress: Progress) -> list[Links]:
         """Return the links of each device: its figures are those of the peer that takes longest."""
@@ -77,6 +67,9 @@ class LinksBench:
             wait_s=worst.wait_s,
             message_copy_s=_by_name(worst.message_copy_s),
             message_store_s=_by_name(worst.message_store_s),
+            message_host_s=_by_name(worst.message_host_s),
+            busy_copy_s=_by_name(worst.busy_copy_s),
+            call_s=worst.call_s,
             source=f"{len(ids)} {device.environment.device} of one host, best of {_ROUNDS} rounds",
             spread=max(spread for found in figures.values() for spread in found.spread.values()),
             others=tuple(dict.fromkeys(others)),
@@ -101,51 +94,18 @@ class _Figures(NamedTuple):
     wait_s: float
     message_copy_s: dict[int, float]
     message_store_s: dict[int, float]
+    message_host_s: dict[int, float]
+    busy_copy_s: dict[int, float]
+    call_s: dict[str, float]
     spread: dict[str, float]
-
-
-class _End:
-    """A device with arrays of the same content on all of them, and a kernel that copies."""
-
-    def __init__(self, device: PeerDevice, compiler: Compiler) -> None:
-        self.device, elements = device, _ARRAY_BYTES // 4
-        with device.current():
-            self.source, self.target = (device.empty(elements, "uint32") for _ in range(2))
-            self.source[...] = device.xp.arange(elements, dtype="uint32")
-            self.kernel: Kernel = loaded(device, compiler, cuda_streams(1, _ACCESS_BYTES, _THREADS), COPY)
-            self.mover: Kernel = loaded(device, compiler, mover(CASE, Direct(), _ACCESS_BYTES), MOVER)
-        self.queue: Queue = device.queue()
-
-    def moves(self, source: Array, target: Array, accesses: int = 0) -> Callable[[], None]:
-        """Return a launch of this device that copies, maybe from or to another device."""
-        count = accesses or source.nbytes // _ACCESS_BYTES
-        return self.kernel.by(-(-count // _THREADS), source, target, np.int32(count))
-
-    def packs(self, target: Array, size: int) -> Callable[[], None]:
-        """Return a launch that stores some bytes into an array of another device, as those that send messages do."""
-        pieces = pieces_of(np.array([[0, 0, size // _ACCESS_BYTES]]))
-        with self.device.current():
-            along = self.device.xp.asarray(pieces.ravel())
-        return self.mover.by(blocks_of(len(pieces)), self.source, target, along, np.int32(len(pieces)))
-
-    def seconds(self, run: Callable[[], None]) -> float:
-        """Return the seconds of what a run enqueues, on the device."""
-        found: list[float] = []
-
-        def timed() -> None:
-            repeat(self.moves(self.source, self.target), _BEFORE)
-            found.append(self.device.time_s(run))
-
-        self.queue.run(timed)
-        return found[0]
 
 
 @dataclass
 class _Pair:
     """A device that sends, and one that receives; together they send to each other."""
 
-    one: _End
-    other: _End
+    one: End
+    other: End
     spread: dict[str, float] = field(default_factory=dict)
 
     def figures(self) -> _Figures:
@@ -154,19 +114,19 @@ class _Pair:
         one.device.reaches(other.device)
         other.device.reaches(one.device)
         copy_s = {
-            size: self._best(f"copy of {size} bytes", self._repeated(self._copies(one, other, size), times)) / times
+            size: self._best(f"copy of {size} bytes", self._repeated(one.copies(other, size), times)) / times
             for size, times in COPIES.items()
         }
         largest, most = max(COPIES.items())
         self._check(largest)
-        copies = partial(self._copies, size=largest)
-        both_s = self._best("copies both ways", self._both(copies, most)) / most
+        both_s = self._best("copies both ways", self._both(partial(End.copies, size=largest), most)) / most
         store_s = self._best("stores", self._repeated(self._stores(one, other), _LAUNCHES)) / _LAUNCHES
-        self._check(_ARRAY_BYTES)
+        self._check(ARRAY_BYTES)
         both_stores_s = self._best("stores both ways", self._both(self._stores, _LAUNCHES)) / _LAUNCHES
         loads = one.moves(other.source, one.target)
         load_s = self._best("loads", self._repeated(loads, _LAUNCHES)) / _LAUNCHES
         moved, wait_s = one.source.nbytes, self._wait_s()
+        messages = partial(messages_s, one, other, wait_s=wait_s, best=self._best)
         return _Figures(
             copy_s=copy_s,
             both_ways_per_s=2 * largest / both_s,
@@ -174,14 +134,17 @@ class _Pair:
             store_both_ways_per_s=2 * moved / both_stores_s,
             load_per_s=moved / load_s,
             wait_s=wait_s,
-            message_copy_s=self._messages_s("copies", self._copies, wait_s),
-            message_store_s=self._messages_s("stores", self._packed, wait_s),
+            message_copy_s=messages("copies", copied),
+            message_store_s=messages("stores", packed),
+            message_host_s=messages("copies through the host", through_host((one, other))),
+            busy_copy_s=busy_copy_s(one, other),
+            call_s=call_s(one, other),
             spread=self.spread,
         )
 
     def _wait_s(self) -> float:
         """Return how much longer a launch waits for one of the other device than for one of its own."""
-        small, answer = (end.moves(end.source, end.target, _FEW) for end in (self.one, self.other))
+        small, answer = (end.moves(end.source, end.target, FEW) for end in (self.one, self.other))
         own_s = self._best("launches", self._repeated(small, 2 * _HOPS)) / (2 * _HOPS)
 
         def hops() -> None:
@@ -191,45 +154,7 @@ class _Pair:
                 self.other.queue.run(answer)
                 self.one.queue.wait(self.other.queue.mark())
 
-        return max(self._best("waits", hops) / (2 * _HOPS) - own_s, _NO_WAIT_S)
-
-    def _messages_s(
-        self, what: str, sends: Callable[[_End, _End, int], Callable[[], None]], wait_s: float
-    ) -> dict[int, float]:
-        """Return the seconds of a message by its bytes, if both devices send two and wait for each other.
-
-        As parts with two neighbours do: messages have queues of their own, which wait for one queue of both devices,
-        and those for all messages. wait_s: of each of the two waits, which do not count.
-        """
-        ends = ((self.one, self.other), (self.other, self.one))
-        queues = [source.device.queue(first=True) for source, _ in ends * 2]
-        found = {}
-        for size in COPIES:
-            sending = [(queue, sends(*pair, size)) for queue, pair in zip(queues, ends * 2, strict=True)]
-            round_s = self._best(f"{what} of {size} bytes in exchanges", self._exchanges(sending)) / _EXCHANGES
-            found[size] = max(round_s - 2 * wait_s, _NO_WAIT_S) / 2
-        return found
-
-    def _exchanges(self, sending: Sequence[tuple[Queue, Callable[[], None]]]) -> Callable[[], None]:
-        """Return a run of exchanges, each of all messages."""
-
-        def rounds() -> None:
-            sent: list[Any] = []
-            for _ in range(_EXCHANGES):
-                for end in (self.one, self.other):
-                    for mark in sent:
-                        end.queue.wait(mark)
-                ready = [end.queue.mark() for end in (self.one, self.other)]
-                sent.clear()
-                for queue, send in sending:
-                    for mark in ready:
-                        queue.wait(mark)
-                    queue.run(send)
-                    sent.append(queue.mark())
-            for mark in sent:
-                self.one.queue.wait(mark)
-
-        return rounds
+        return max(self._best("waits", hops) / (2 * _HOPS) - own_s, NO_WAIT_S)
 
     def _best(self, what: str, run: Callable[[], None]) -> float:
         """Return the least time of some rounds, and note how far the median of them lies from it."""
@@ -237,7 +162,7 @@ class _Pair:
         self.spread[what] = median(found) / min(found) - 1
         return min(found)
 
-    def _both(self, sends: Callable[[_End, _End], Callable[[], None]], times: int) -> Callable[[], None]:
+    def _both(self, sends: Callable[[End, End], Callable[[], None]], times: int) -> Callable[[], None]:
         """Return a run in which both devices send at once."""
         one, other = self.one, self.other
 
@@ -250,17 +175,8 @@ class _Pair:
         return run
 
     @staticmethod
-    def _copies(source: _End, target: _End, size: int) -> Callable[[], None]:
-        count = size // source.source.itemsize
-        return partial(source.device.copy, target.target[:count], source.source[:count])
-
-    @staticmethod
-    def _stores(source: _End, target: _End) -> Callable[[], None]:
+    def _stores(source: End, target: End) -> Callable[[], None]:
         return source.moves(source.source, target.target)
-
-    @staticmethod
-    def _packed(source: _End, target: _End, size: int) -> Callable[[], None]:
-        return source.packs(target.target, size)
 
     @staticmethod
     def _repeated(run: Callable[[], None], times: int) -> Callable[[], None]:

@@ -100,21 +100,36 @@ class Schedule:
     def exchange_s(self, busy: int, rounds: int = 16) -> float:
         """Return the seconds of an exchange between idle parts, by events; the state is wrong then.
 
-        busy: rounds that keep all devices at work until the exchanges are enqueued.
+        busy: rounds that keep all devices at work until the exchanges are enqueued. These begin together: a device
+        that was late would keep the others waiting.
         """
         place, first = self.parts[0].place, self._edges[0]
         self._make_ways()
-        self._part()
-        for _ in range(busy):
-            self._enqueue_one(place, "launches")
+        self._keep_busy(busy)
         marks = []
         for n in range(rounds + 1):
             self._enqueue_one(place, "exchange")
             if n in (0, rounds):
                 _wait(first, *self._sent_marks[0])
                 marks.append(first.mark(timed=True))
-            self._inner_marks[:] = [None] * len(self.parts)  # the first exchange has waited for the launches
         return first.seconds(*marks) / rounds
+
+    def _keep_busy(self, rounds: int) -> None:
+        """Enqueue the launches of some rounds, behind which all queues wait for each other.
+
+        As graphs, whichever way the coupling launches: call by call the host may be slower than the devices.
+        """
+        together = 0 if self._poisons or self.parts[0].place else GRAPH_ROUNDS // self._cycle * self._cycle
+        if together:
+            for _ in range(-(-rounds // together)):
+                self._replay(self._graph(together, "launches"))
+        else:
+            self._part()
+            for _ in range(rounds):
+                self._enqueue_one(self.parts[0].place, "launches")
+            self._join()
+            self._joined = True
+        self._part()
 
     def _enqueue_one(self, place: int, kept: Kept) -> None:
         """Enqueue a round whose first launch is at a place of a cycle."""

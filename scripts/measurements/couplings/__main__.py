@@ -8,7 +8,8 @@
 A group is a kernel on a domain with a cut. Its kernel on parts is compared with one GPU on a small domain; then each
 coupling with the first one, bit for bit, on the domain that is timed. OUT.json is written after each group, and groups
 that it has are not measured again; the groups most wanted come first: what does not fit into the seconds is left out.
-Each group has the prediction by the shipped description of the same card, made before it is measured.
+Each group has the prediction by the shipped description of the same card, with the links that were measured first, made
+before the group is.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,7 @@ from lbmtune.backend.protocol import Compiler, DeviceFaultError, PeerDevice
 from lbmtune.backend.registry import compiler_for, link, open_device
 from lbmtune.errors import InputError
 from lbmtune.measure.calibration.gpu_links import LinksBench
-from lbmtune.model.machine.description import Machine
+from lbmtune.model.machine.description import Links, Machine
 from scripts.measurements.couplings.groups import GROUPS, Group, scaling
 from scripts.measurements.couplings.laboratory import Laboratory
 from scripts.measurements.couplings.measured import measured, predictions
@@ -47,6 +49,11 @@ def links(devices: Sequence[PeerDevice], compiler: Compiler) -> list[dict[str, A
         return [vars(one) for one in bench.measure(lambda _: None)]
     except NotImplementedError:
         return []
+
+
+def with_measured(machine: Machine, found: Sequence[dict[str, Any]]) -> Machine:
+    """Return a machine with the links that were measured of its devices, or with known ones. found: as of `links`."""
+    return replace(machine, links=Links(**found[0])) if found and "call_s" in found[0] else with_links(machine)
 
 
 def document_of(devices: Sequence[PeerDevice], compiler: Compiler, out: Path) -> dict[str, Any]:
@@ -84,7 +91,7 @@ def measure(
             document["failed"].append([group.name, "no time"])
             continue
         try:
-            before = predictions(group, with_links(machine)) if machine else {}
+            before = predictions(group, with_measured(machine, document["links"])) if machine else {}
             found = measured(group, laboratory, repeats, sample_s)
             document["groups"].append({**found, "predicted": before})
         except DeviceFaultError:  # nothing runs in this process any more

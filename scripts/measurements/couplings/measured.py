@@ -16,6 +16,7 @@ from lbmtune.measure.parts.proof import agreement
 from lbmtune.measure.parts.race import Race, race
 from lbmtune.model.exchange import period
 from lbmtune.model.machine.description import Machine
+from lbmtune.model.messages import known_transport
 from lbmtune.runtime.parts.coupled import CoupledSimulation
 from scripts.measurements.couplings.groups import Group
 from scripts.measurements.couplings.laboratory import Laboratory, Repeated
@@ -23,16 +24,11 @@ from scripts.measurements.couplings.laboratory import Laboratory, Repeated
 ROUNDING = 64
 """Units in the last place by which sums may differ that are added up in another order: walls between blocks have it
 so."""
-PREDICTED = ("copy", "pack")
-"""Transports that the model knows."""
 
 
 def predictions(group: Group, machine: Machine) -> dict[str, Any]:
-    """Return what the model says before anything is measured: seconds of one device and of each coupling.
-
-    Nothing with solid cells, of which the model of parts knows no speed.
-    """
-    if group.case.geometry:
+    """Return what the model says before anything is measured: seconds of one device and of each coupling."""
+    if machine.links is None:
         return {}
     kernel = group.kernel
     alone = period(decomposed(group.of_one, kernel, parse_cut("1x1x1")), machine, Coupling(overlap="none"))
@@ -41,7 +37,7 @@ def predictions(group: Group, machine: Machine) -> dict[str, Any]:
     couplings = {}
     for text in group.couplings:
         coupling = parse_coupling(text)
-        if coupling.transport in PREDICTED:
+        if known_transport(machine.links, coupling.transport):
             one = period(found, machine, coupling)
             share = cells / group.of_one.fluid_sites / group.devices
             couplings[str(coupling)] = {

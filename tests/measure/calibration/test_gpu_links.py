@@ -18,7 +18,7 @@ from lbmtune.cli.format.description import print_links
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import streams_digest
 from lbmtune.errors import InputError
-from lbmtune.measure.calibration import gpu_links, links
+from lbmtune.measure.calibration import gpu_ends, gpu_exchanges, gpu_links, links
 from lbmtune.measure.calibration import machines as calibration
 from lbmtune.measure.calibration.gpu_links import LinksBench
 from lbmtune.measure.calibration.machines import CONFIG_VARIABLE, keep, machine_path
@@ -29,9 +29,14 @@ from lbmtune.search.lock import device_lock
 from tests.measure.calibration.test_machines import InThisProcess
 from tests.support.studies import fake_study
 
+COPIES = {1 << 10: 20, 1 << 14: 20, 1 << 16: 10}
 PEER, OWN, LAUNCH_S, START_S, WAIT_S, FIRST_S = 4e11, 3e12, 2e-6, 1e-6, 9e-6, 3e-6
 """Bytes per second between devices, and in one; seconds of a launch, of a copy beside its bytes, of a wait, and what a
 copy takes longer behind one."""
+
+
+HOST, TO_HOST = -1, 5e10
+"""Place of arrays of the host, and bytes per second to and from there."""
 
 
 @dataclass
@@ -67,6 +72,9 @@ class MadeUpPeer:
     def empty(self, elements: int, dtype: str, _: object = None) -> Any:
         return np.zeros(elements, dtype).view(_on(self.number))
 
+    def host_empty(self, elements: int, dtype: str) -> Any:
+        return np.zeros(elements, dtype).view(_on(HOST))
+
     def load(self, program: Program, binary: Binary) -> Any:
         return self
 
@@ -91,7 +99,8 @@ class MadeUpPeer:
 
     def _rate(self, array: Any) -> float:
         place = type(array).place
-        return OWN if place == self.number else PEER / self.slow.get(place, 1.0)
+        rates = {self.number: OWN, HOST: TO_HOST}
+        return rates.get(place, PEER / self.slow.get(place, 1.0))
 
     def reaches(self, other: Any) -> bool:
         return True
@@ -137,8 +146,11 @@ ARRAYS: dict[int, type[np.ndarray[Any, Any]]] = {}
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_links, "COPIES", {1 << 10: 20, 1 << 14: 20, 1 << 16: 10})
-    monkeypatch.setattr(gpu_links, "_ARRAY_BYTES", 1 << 18)
+    for module in (gpu_links, gpu_ends, gpu_exchanges):
+        if hasattr(module, "COPIES"):
+            monkeypatch.setattr(module, "COPIES", COPIES)
+        if hasattr(module, "ARRAY_BYTES"):
+            monkeypatch.setattr(module, "ARRAY_BYTES", 1 << 18)
 
 
 def compiler(_: Program) -> Binary:
@@ -157,14 +169,19 @@ def test_the_links_of_two_devices_have_the_times_of_copies_and_of_waits() -> Non
     clock = Clock()
     one, other = measured([MadeUpPeer(0, clock), MadeUpPeer(1, clock)])
     assert (one.name, other.name) == ("link 01", "link 10")
-    assert one.copy_s == {str(size): pytest.approx(START_S + size / PEER) for size in gpu_links.COPIES}
+    assert one.copy_s == {str(size): pytest.approx(START_S + size / PEER) for size in COPIES}
     assert one.wait_s == pytest.approx(WAIT_S)
     # one thing after another: eight waits for the other device and four messages, of which a half is of each device
-    for size in gpu_links.COPIES:
+    for size in COPIES:
         copied_s, stored_s = START_S + size / PEER + FIRST_S, LAUNCH_S + size / PEER
         waited_s = (8 - 2) * WAIT_S
         assert one.message_copy_s[str(size)] == pytest.approx((waited_s + 4 * copied_s) / 2, rel=0.1)
         assert one.message_store_s[str(size)] == pytest.approx((waited_s + 4 * stored_s) / 2, rel=0.1)
+        through_s = 2 * (START_S + size / TO_HOST) + 2 * FIRST_S
+        assert one.message_host_s[str(size)] == pytest.approx((waited_s + 4 * (WAIT_S + through_s)) / 2, rel=0.1)
+        assert one.busy_copy_s[str(size)] == pytest.approx(one.copy_s[str(size)], rel=0.2)
+    assert one.call_s.keys() == {"launch", "copy", "run", "mark", "wait"}
+    assert all(0 < seconds < 1e-2 for seconds in one.call_s.values())
     bytes_s = (1 << 18) / (LAUNCH_S + (1 << 18) / PEER)
     assert one.store_bytes_per_s == pytest.approx(bytes_s)
     assert one.load_bytes_per_s == pytest.approx(bytes_s)

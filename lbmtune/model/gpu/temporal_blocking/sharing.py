@@ -1,0 +1,42 @@
+"""What blocks of several launches share of a device: the bandwidth of memory, and the room of its multiprocessors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from lbmtune.catalogue.limits import REGISTERS, WARP
+from lbmtune.codegen.cuda.exchange import THREADS
+from lbmtune.model.gpu.inputs import WARPS, Inputs
+from lbmtune.model.gpu.temporal_blocking import plane_s
+from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
+
+_SENDING_REGISTERS = 32
+"""Registers of a thread that sends, compiled for compute capability 9.0."""
+
+
+def pace_of(inputs: TemporalInputs, room: int, own: float) -> Callable[[int], float]:
+    """Return how fast some blocks that run at once get on, over those that fill the room of a device.
+
+    own: how much longer a launch takes than it is predicted to. If a full device is faster than predicted, few blocks
+    are as predicted.
+    """
+    full_s = min(1.0, own) * plane_s(inputs, room)
+    return cache(lambda blocks: max(1.0, full_s / plane_s(inputs, blocks)))
+
+
+def room_of_senders(inputs: Inputs, blocks: int) -> int:
+    """Return the blocks of a kernel whose room those of one that sends need; 0: they run beside all of them.
+
+    Where a block of the kernel ended, as many start as its registers and threads, and those left over, suffice for.
+    """
+    registers = WARP * max(entry.registers for entry in inputs.entries or (inputs.resources,))
+    sending, warps = THREADS * _SENDING_REGISTERS, THREADS // WARP
+
+    def beside(there: int) -> int:
+        used = there * inputs.block_warps
+        return min((REGISTERS - used * registers) // sending, (WARPS - used) // warps)
+
+    if beside(inputs.blocks) * inputs.machine.multiprocessors >= blocks:
+        return 0
+    return -(-blocks // max(1, beside(inputs.blocks - 1)))
