@@ -37,7 +37,7 @@ def subject(case: Case, configs: Sequence[KernelConfig], families: Sequence[str]
     if configs:
         precisions = sorted({f"{one.storage}/{one.compute}" for one in configs})
         about += [f"{' and '.join(precisions)} (stored/computed)", _steps(configs)]
-    about += [f"of {' and '.join(families)} alone"] if families and ALL_FAMILIES not in families else []
+    about += [f"families {' and '.join(families)} only"] if families and ALL_FAMILIES not in families else []
     return ", ".join(about)
 
 

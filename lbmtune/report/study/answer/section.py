@@ -234,7 +234,7 @@ def gain_titles(study: StudyRecord, rows: Sequence[Mapping[str, str]]) -> tuple[
     other = overtaking(study)
     if other is None:
         return "winner over it, in bursts", "winner over it, sustained"
-    return f"trial {study.ranked[0].number} over it, in bursts", f"trial {other.number} over it"
+    return f"trial {study.ranked[0].number} over it, in bursts", f"trial {other.number} over it, sustained"
 
 
 def _missing(one: Missing, winner: Trial) -> dict[str, str]:
@@ -285,7 +285,7 @@ def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str, profile: Pr
     if other := overtaking(study):
         device = "cpu" if study.header.backend == "cpu" else "0"
         command = f"lbmtune profile {file_of(study, other)} --device {device} --output profile.html"
-        return Next(f"What trial {other.number} takes beyond its limit is not measured. Measure it:", command)
+        return Next(f"Where the time of trial {other.number} goes is not measured. Measure it:", command)
     tried = [knob for knob in knobs if _has_others(study, knob)]
     if not tried:
         return None

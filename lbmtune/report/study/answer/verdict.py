@@ -119,7 +119,7 @@ def _gain(study: StudyRecord) -> str:
     apart = any(sustained.values())
     of_bursts = " in bursts" if differs(winner) else ""
     said = [
-        f"{(winner.mlups or 0.0) / (trial.mlups or 1.0):.2f} times the {what} "
+        f"{(winner.mlups or 0.0) / (trial.mlups or 1.0):.2f} times {_numbered(trial, overtaking(study))}the {what} "
         f"({format_mlups(trial.mlups or 0.0)}, {kind_of(trial.kernel_config).pattern}"
         f"{'' if what == _DEFAULT else _found_among(study, trial, populations=what == _STORED)})"
         f"{sustained[what] or (of_bursts if apart else '')}"
@@ -128,6 +128,11 @@ def _gain(study: StudyRecord) -> str:
     whose = f"Trial {winner.number} is" if overtaking(study) else ""
     first = f"{whose}{'' if apart else of_bursts} {', '.join(said)}.".lstrip()
     return f"{first[:1].upper()}{first[1:]}{_hardly(study, tuple(others.values()))}" if said else ""
+
+
+def _numbered(trial: Trial, first: Trial | None) -> str:
+    """Name a trial if it is the one that the page recommends for long runs."""
+    return f"trial {trial.number}, " if trial is first else ""
 
 
 def _over_seconds(study: StudyRecord, other: Trial) -> str:
@@ -158,12 +163,12 @@ def _hardly(study: StudyRecord, others: Sequence[Trial]) -> str:
     if not few:
         return ""
     several = len(few) > 1
-    whose = f"kind{'s' * several} of trial{'s' * several} {' and '.join(map(str, few))} {'were' if several else 'was'}"
-    times = " and ".join(map(str, few.values()))
-    return (
-        f" The {whose} tried {times} time{'s' * (times != '1')}, the winner's {winners:,} times: a tuned one may be "
-        "faster."
-    )
+    whose = f"Kinds like trial{'s' * several} {' and '.join(map(str, few))}"
+    if len(few) == len(counted):
+        whose = "Their kinds" if several else "Its kind"
+    were = "was" if whose == "Its kind" else "were"
+    times = " and ".join("once" if count == 1 else f"{count} times" for count in few.values())
+    return f" {whose} {were} tried {times}, the winner's {winners:,} times: tuned, they may be faster."
 
 
 def _ties(study: StudyRecord) -> str:

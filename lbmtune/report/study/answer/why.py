@@ -197,7 +197,7 @@ def _by_clock(study: StudyRecord) -> str:
     if clocked < SLOWER or abs(slower - clocked) > _FOLLOWS * clocked:
         return ""
     limit = binding(study, winner)
-    doubt = ", so that memory alone does not bind it" if limit and limit.name == MEMORY else ""
+    doubt = ", so that these bind it, too" if limit and limit.name == MEMORY else ""
     return (
         f" It follows the clock of the multiprocessors, {clocked:.1%} lower ({now.sm_clock_hz / 1e6:,.0f} instead of "
         f"{then.sm_clock_hz / 1e6:,.0f} MHz, memory unchanged){doubt}."
@@ -229,8 +229,8 @@ def _nearly_bound(study: StudyRecord) -> str:
     near = [one for one in others if first.mlups >= _NEAR * one.mlups]
     if not near:
         return ""
-    named = " and ".join(f"{one.name} {format_ps(1e-6 / one.mlups)} ps" for one in near)
-    return f"By the model {named} alone are nearly as much, and do not fully overlap. "
+    named = " and ".join(f"{one.name} ({format_ps(1e-6 / one.mlups)} ps)" for one in near)
+    return f"By the model {named} take nearly as long as the limit, and overlap only in part. "
 
 
 def _rest(study: StudyRecord, others: Sequence[Part], beyond: float, profile: Profile | None) -> str:
@@ -250,8 +250,8 @@ def _rest(study: StudyRecord, others: Sequence[Part], beyond: float, profile: Pr
         left += f" {_by_levels(profile)}" if profile else ""
         speed, less = format_mlups(predicted.mlups), 1 - predicted.mlups / measured
         return (
-            f"{left} {_nearly_bound(study)}What each term adds is not certain: with all of them the model predicts "
-            f"{speed} MLUPS, {less:.1%} less than was measured{_slow_memory(study)}.{_error(study)}"
+            f"{left} {_nearly_bound(study)}What each term adds is not certain: the model predicts {speed} MLUPS, "
+            f"{less:.1%} less than was measured{_slow_memory(study)}.{_error(study)}"
         )
     if unknown(study):
         model = f"the model adds {sum_ps} ps ({named}), and {last}" if added else "the model has nothing but the limit"
@@ -270,7 +270,7 @@ def _slow_memory(study: StudyRecord) -> str:
     limit = binding(study, winner)
     if limit is None or limit.name != MEMORY or not 0 < begins < drawn:
         return ""
-    return f": it begins with {format_rate(begins)} of memory, of which the kernel draws {format_rate(drawn)}"
+    return f", as it begins with {format_rate(begins)} of memory where the kernel draws {format_rate(drawn)}"
 
 
 def _error(study: StudyRecord) -> str:
@@ -297,20 +297,21 @@ def limit_said(study: StudyRecord) -> str:
             f"The limit counts {counted}; without halos, {moved:.4g} bytes at the {rate} of {ceiling.name} would allow "
             f"{allowed} MLUPS."
         )
-    return _slower_than(winner, f"{ceiling.name}, {rate}", limit.mlups)
+    said_before = no_help(study) and bool(_slow_memory(study))
+    return _slower_than(winner, f"{ceiling.name}, {rate}", limit.mlups, said_before=said_before)
 
 
-def _slower_than(winner: Trial, ceiling: str, allowed_mlups: float) -> str:
-    """Say that the model's bandwidth is not that of the ceiling; empty if they agree."""
+def _slower_than(winner: Trial, ceiling: str, allowed_mlups: float, *, said_before: bool) -> str:
+    """Say that the model's bandwidth is not that of the ceiling; empty if they agree. said_before: the former is."""
     predicted = winner.prediction
     seconds = predicted.seconds_of(MEMORY) if predicted else 0.0
     if predicted is None or not seconds or abs(1e-6 / seconds / allowed_mlups - 1) < _AGREE:
         return ""
+    benchmark = f"limit is the fastest benchmark of many streams, whatever the scheme ({ceiling})."
+    if said_before:
+        return f"The {benchmark}"
     rate = format_rate(predicted.bandwidth_bytes_per_s)
-    return (
-        f"The model begins with {rate} for accesses like these; the limit is the fastest benchmark of many streams, "
-        f"whatever the scheme ({ceiling})."
-    )
+    return f"The model begins with {rate} for accesses like these; the {benchmark}"
 
 
 def _difference(predicted: Prediction, measured: float) -> str:
