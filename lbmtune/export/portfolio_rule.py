@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lbmtune.export.c_text import filled
 from lbmtune.export.solver_text import check_name
-from lbmtune.records.best_json.law import CHUNKS
+from lbmtune.records.best_json.law import CHUNKS, FALL
 from lbmtune.records.best_json.portfolio import Portfolio, PortfolioKernel
 
 
@@ -23,6 +23,7 @@ def rule_header(found: Portfolio, name: str, version: str) -> str:
         NAME=name.upper(),
         count=len(found.kernels),
         domains=found.domains,
+        fall=FALL,
         version=version,
         includes="\n".join(f'#include "{name}_{number}.h"' for number in numbers),
         laws="\n\n".join(_law(one, name, number) for number, one in enumerate(found.kernels, 1) if one.law),
@@ -32,11 +33,12 @@ def rule_header(found: Portfolio, name: str, version: str) -> str:
 
 def _law(kernel: PortfolioKernel, name: str, number: int) -> str:
     """Return the function of the time of a kernel in C."""
-    terms = "\n           + ".join(one.said for one in kernel.law)
+    terms = "\n        + ".join(one.said for one in kernel.law)
+    near = "".join(f"\n        + {one.said(f'{name}_near')}" for one in kernel.corrections)
     chunks = f"const long long {CHUNKS} = {name}_{number}_{CHUNKS}(nx, ny, nz);\n    " if kernel.kernel.chunks else ""
     return (
         f"static inline double {name}_{number}_picoseconds(long long nx, long long ny, long long nz) {{\n"
-        f"    {chunks}return {terms};\n}}"
+        f"    {chunks}const double time =\n        {terms};\n    return time * (1{near});\n}}"
     )
 
 

@@ -3,10 +3,11 @@
     python -m scripts.measurements.portfolios OUT --device 0 --time 5m             the four cases of D3Q19 fp32
     python -m scripts.measurements.portfolios OUT --cases box-one-step --domains 64:512 --unseen 40 --check-time 3m
 
-A portfolio that is in OUT is gone on with, and a case whose unseen domains were measured is done, so calls may be cut,
-or take one case each: about 8 minutes. Prints a row for each case: kernels, lines of the rule,
-the worst loss of its own check and on the unseen domains, and on how many of these the default kernel is faster. Exits
-with 1 if there are more than 6 kernels, a loss above 3 %, or a domain on which the default is faster.
+A portfolio of OUT that was cut short is gone on with, a whole one is taken, and a case whose unseen domains were
+measured is done. So calls may be cut, take one case each, or search first (`--unseen 0`) and check in a second call.
+Prints a row for each case: kernels, lines of the rule, the worst loss of its own check and on the unseen domains, and
+on how many of these the default kernel is faster. Exits with 1 if there are more than 6 kernels, a loss above 3 %, or a
+domain on which the default is faster.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from lbmtune import api
+from lbmtune.api.portfolios.result import BEST
+from lbmtune.records.best_json.document import read_best
 from lbmtune.records.portfolio_store import holds_portfolio
 from lbmtune.units import parse_duration_s
 
@@ -36,16 +39,13 @@ MOST_KERNELS, MOST_LOSS = 6, 0.03
 
 
 def searched(name: str, folder: Path, domains: str, device: str, time: str) -> dict[str, Any]:
-    """Return the facts of the portfolio of a case, which is searched, or gone on with."""
+    """Return the facts of the portfolio of a case, which is searched, gone on with, or there."""
     study, overrides = CASES[name]
-    _, best = api.portfolio(
-        study,
-        domains,
-        device,
-        folder,
-        overrides=[*overrides, f"budget.time={time}"],
-        resume=holds_portfolio(folder),
-    )
+    options = [*overrides, f"budget.time={time}"]
+    whole = folder / BEST
+    if not whole.exists():
+        api.portfolio(study, domains, device, folder, overrides=options, resume=holds_portfolio(folder))
+    best = read_best(whole)
     found = best.portfolio
     assert found
     return {

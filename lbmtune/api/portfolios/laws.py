@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,27 +12,45 @@ from lbmtune.api.portfolios.contenders import Contenders, seconds_of, slower_tha
 from lbmtune.api.portfolios.numbers import numbers_of
 from lbmtune.records.best_json.domain import evaluated
 from lbmtune.records.best_json.kernel import Int3
-from lbmtune.records.best_json.law import CHUNKS, Law, LawTerm, extents_of
+from lbmtune.records.best_json.law import CHUNKS, Correction, Corrections, Law, LawTerm, extents_of
 from lbmtune.records.portfolio_store import MeasuredDomain
 from lbmtune.search.portfolio.cover import Table
-from lbmtune.search.portfolio.law import Times, doubt, fitted, scale
+from lbmtune.search.portfolio.law import Excess, Times, excess_of, fitted, scale
 from lbmtune.search.regression.features import Array
+
+
+class Fit(NamedTuple):
+    """The law of a kernel. coefficients: seconds of each number, none if it is known nowhere; excess: beside these."""
+
+    coefficients: Array
+    excess: Excess
 
 
 @dataclass
 class Laws:
-    """Laws of contenders by their measurements, and by the model on other domains. others: these domains."""
+    """Laws of contenders by their measurements, and by the model on other domains.
+
+    others: these domains; imagined: domains that kernels are chosen for by laws alone.
+    """
 
     contenders: Contenders
     others: Sequence[Int3]
+    imagined: Sequence[Int3] = ()
     _numbers: dict[tuple[Int3, str], tuple[int, ...]] = field(default_factory=dict)
     _formulas: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    _fitted: dict[tuple[str, int], Array] = field(default_factory=dict)
+    _fitted: dict[tuple[str, tuple[Int3, ...]], Fit] = field(default_factory=dict)
+    _seen: dict[tuple[tuple[Int3, int], ...], dict[str, dict[Int3, float]]] = field(default_factory=dict)
 
     def law(self, key: str, measured: Sequence[MeasuredDomain]) -> Law:
         """Return the law of a kernel as a file holds it."""
-        pairs = zip(self.formulas(key), self.coefficients(key, measured), strict=True)
-        return tuple(LawTerm(picoseconds=float(f"{1e12 * value:.6g}"), count=one) for one, value in pairs if value)
+        pairs = zip(self.formulas(key), self._fit(key, measured).coefficients, strict=True)
+        return tuple(LawTerm(picoseconds=_rounded(1e12 * value), count=one) for one, value in pairs if value)
+
+    def corrections(self, key: str, measured: Sequence[MeasuredDomain]) -> Corrections:
+        """Return the corrections of that law as a file holds them."""
+        shares = self._fit(key, measured).excess.shares
+        pairs = zip(self._seen_s(measured).get(key, {}), shares, strict=True)
+        return tuple(Correction(domain=domain, share=_rounded(share)) for domain, share in pairs)
 
     def formulas(self, key: str) -> tuple[str, ...]:
         """Return the formulas of the numbers that the time of a kernel follows from."""
@@ -49,47 +68,54 @@ class Laws:
             self._numbers[domain, key] = tuple(evaluated(one, known) for one in self.formulas(key))
         return self._numbers[domain, key]
 
-    def coefficients(self, key: str, measured: Sequence[MeasuredDomain]) -> Array:
-        """Return the seconds of each number of a kernel; none if it is known on no domain."""
-        seen = self._seen_s(key, measured)
-        if (key, len(seen)) not in self._fitted:
+    def _fit(self, key: str, measured: Sequence[MeasuredDomain]) -> Fit:
+        """Return the law of a kernel by what was measured, and by the model where it was not."""
+        seen = self._seen_s(measured).get(key, {})
+        if (key, (*seen,)) not in self._fitted:
             legal = [one for one in self.others if one not in seen and self.contenders.takes(key, one)]
             if not seen and not legal:
-                return np.zeros(0)
+                return Fit(np.zeros(0), excess_of((), np.zeros(0)))
             expected = [self.contenders.expected_s(key, one) for one in (*seen, *legal)]
             known = np.arange(len(expected)) < len(seen)
             wrong = scale(np.array([*seen.values()]), np.array(expected[: len(seen)]))
             seconds = np.where(known, [*seen.values(), *([1.0] * len(legal))], wrong * np.array(expected))
             numbers = np.array([self.numbers(key, one) for one in (*seen, *legal)], dtype=float)
-            self._fitted[key, len(seen)] = fitted(Times(numbers, seconds, known.astype(float)))
-        return self._fitted[key, len(seen)]
+            found = fitted(Times(numbers, seconds, known.astype(float)))
+            relative = seconds[known] / (numbers[known] @ found) - 1
+            self._fitted[key, (*seen,)] = Fit(found, excess_of((*seen,), relative))
+        return self._fitted[key, (*seen,)]
 
-    def _seen_s(self, key: str, measured: Sequence[MeasuredDomain]) -> dict[Int3, float]:
-        """Return the seconds of a step of a kernel on the domains where it was measured."""
-        found: dict[Int3, float] = {}
-        for one in measured:
-            there = self.contenders.named(key, one.domain)
-            for trial in one.trials:
-                if trial.key == there and trial.mlups:
-                    found[one.domain] = seconds_of(one.domain, trial.mlups)
-        return found
+    def _seen_s(self, measured: Sequence[MeasuredDomain]) -> dict[str, dict[Int3, float]]:
+        """Return the seconds of a step of each kernel on the domains where it was measured."""
+        which = tuple((one.domain, one.visit) for one in measured)
+        if which not in self._seen:
+            found: dict[str, dict[Int3, float]] = {}
+            for one in measured:
+                speeds = {trial.key: trial.mlups for trial in one.trials if trial.mlups}
+                for key in self.contenders.keys:
+                    if mlups := speeds.get(self.contenders.named(key, one.domain)):
+                        found.setdefault(key, {})[one.domain] = seconds_of(one.domain, mlups)
+            self._seen = {which: found}
+        return self._seen[which]
 
     def speeds(self, domain: Int3, measured: Sequence[MeasuredDomain]) -> Array:
         """Return MLUPS by the laws, in the order of the contenders; 0: illegal there."""
         found = np.zeros(len(self.contenders.keys))
         for n, key in enumerate(self.contenders.keys):
-            by_law = self.coefficients(key, measured) if self.contenders.takes(key, domain) else np.zeros(0)
-            if len(by_law):
-                found[n] = seconds_of(domain, 1.0) / float(np.dot(self.numbers(key, domain), by_law))
+            fit = self._fit(key, measured)
+            if len(fit.coefficients) and self.contenders.takes(key, domain):
+                by_law = float(np.dot(self.numbers(key, domain), fit.coefficients))
+                found[n] = seconds_of(domain, 1.0) / (by_law * fit.excess.factor(domain))
         return found
 
-    def doubts(self, measured: Sequence[MeasuredDomain]) -> Array:
-        """Return the share by which the law of each contender may err."""
-        return np.array([doubt(len(self._seen_s(key, measured))) for key in self.contenders.keys])
+    def doubts(self, domain: Int3, measured: Sequence[MeasuredDomain]) -> Array:
+        """Return the share by which each of these speeds may err."""
+        return np.array([self._fit(key, measured).excess.doubt(domain) for key in self.contenders.keys])
 
     def table(self, measured: Sequence[MeasuredDomain]) -> Table:
         """Return the speeds on domains that were measured, as far as they were, and by the laws on the others."""
-        domains = [*(one.domain for one in measured), *self.others]
+        there = [one.domain for one in measured]
+        domains = [*there, *(one for one in dict.fromkeys((*self.others, *self.imagined)) if one not in there)]
         speeds = np.array([self.speeds(domain, measured) for domain in domains])
         known, behind = np.zeros(speeds.shape, dtype=bool), np.zeros(speeds.shape, dtype=bool)
         for row, one in enumerate(measured):
@@ -99,3 +125,7 @@ class Laws:
                     speeds[row, column], known[row, column] = trial.mlups or 0.0, True
                     behind[row, column] = slower_than_default(one, trial)
         return Table(np.array(domains, dtype=float), speeds, known, behind)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.6g}")

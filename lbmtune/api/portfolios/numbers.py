@@ -47,16 +47,32 @@ def numbers_of(
     """Return the formulas of a kernel: of a launch, what it moves, its threads and how they fill the device."""
     program = render(case, config)
     launch, places = _launch(program), _places(case, config, machine, resources)
-    blocks, covered = _columns(launch), prod(launch.covers)
-    if chunks:
-        each = f"((nz + {CHUNKS} - 1) / {CHUNKS} + {chunks.most.partition('/ ')[2]})"
-        return ("1", _CELLS, f"{blocks} * {CHUNKS} * {each}", f"({_over(f'{blocks} * {CHUNKS}', places)}) * {each}")
-    blocks = f"{blocks} * {_blocks(launch, 2)}"
+    if isinstance(config, CudaConfig) and config.reads_halo and case.stencil.dimensions == 3:
+        return _of_columns(config, launch, places, CHUNKS if chunks else _blocks(launch, 2))
+    blocks, covered = f"{_columns(launch)} * {_blocks(launch, 2)}", prod(launch.covers)
     vector = SECTOR_BYTES // config.stored.bytes
     return (
         *("1", _CELLS, _stored(program), _ROWS, f"(nx % {vector} > 0) * {_ROWS}", f"(nx % {vector} > 0) * {_CELLS}"),
         *(f"{blocks} * {covered}", f"({_over(blocks, places)}) * {places * covered}"),
         *_beyond_cache(case, config, machine),
+    )
+
+
+def _of_columns(config: KernelConfig, launch: Launch, places: int, chunks: str) -> tuple[str, ...]:
+    """Return the formulas of blocks that go along z, each through planes of its chunk and those beside it.
+
+    The slowest block ends a launch: the first and last planes of a chunk take longer, and so do blocks at a face if the
+    last rows of threads lie wholly within the domain, since a face is then all that they have.
+    """
+    knobs: Any = config
+    each, blocks = f"((nz + {chunks} - 1) / {chunks} + {2 * knobs.steps})", f"{_columns(launch)} * {chunks}"
+    waves, along = f"({_over(blocks, places)})", _blocks(launch, 1)
+    vector = SECTOR_BYTES // config.stored.bytes
+    full = f"((ny - ({along} - 1) * ((ny + {along} - 1) / {along}) + {knobs.steps}) % {knobs.rows} < 1)"
+    return (
+        *("1", _CELLS, f"{blocks} * {each}", f"{waves} * {each}", each, waves),
+        *((f"{full} * {each}", f"{full} * {waves} * {each}") if knobs.rows > 1 else ()),
+        *(f"(nx % {vector} > 0) * {each}", f"(nx % {vector} > 0) * {_CELLS}", _ROWS),
     )
 
 

@@ -17,7 +17,7 @@ from lbmtune.export import best
 from lbmtune.records import Trial, made_of
 from lbmtune.records.best_json.document import Best, encode_best
 from lbmtune.records.best_json.kernel import Int3
-from lbmtune.records.best_json.law import CHUNKS, Law, extents_of, picoseconds
+from lbmtune.records.best_json.law import CHUNKS, Corrections, Law, extents_of, picoseconds
 from lbmtune.records.best_json.portfolio import (
     CHECKED,
     SEARCHED,
@@ -59,15 +59,16 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Chosen:
-    """Few kernels and their rule. keys: of the kernels; lines: of the rule, which name places in `keys`; laws: of each.
+    """Few kernels and their rule. keys: of the kernels; lines: of the rule, which name places in `keys`.
 
-    robust: key of the last resort.
+    laws, corrections: of the time of each; robust: key of the last resort.
     """
 
     contenders: Contenders
     keys: tuple[str, ...]
     lines: Rule
     laws: tuple[Law, ...]
+    corrections: tuple[Corrections, ...]
     robust: str
 
     def key(self, domain: Int3) -> str:
@@ -80,7 +81,8 @@ class Chosen:
 
     def _picoseconds(self, place: int, domain: Int3) -> float:
         chunks = self.contenders.chunks.get(self.keys[place])
-        return picoseconds(self.laws[place], {**extents_of(domain), CHUNKS: chunks.count(domain) if chunks else 1})
+        numbers = {**extents_of(domain), CHUNKS: chunks.count(domain) if chunks else 1}
+        return picoseconds(self.laws[place], self.corrections[place], numbers)
 
     def there(self, domain: Int3) -> str:
         """Return the key that the kernel for a domain has there."""
@@ -132,8 +134,15 @@ def chosen_of(laws: Laws, measured: Sequence[MeasuredDomain], listed: Sequence[I
         RuleLine(kernel=int(np.argmax(table.speeds[row, places] * table.measured[row, places])), least=one, most=one)
         for one, row in rows.items()
     )
-    laws_of_all = tuple(laws.law(keys[place], measured) for place in places)
-    return Chosen(laws.contenders, tuple(keys[place] for place in places), lines, laws_of_all, keys[last])
+    chosen = tuple(keys[place] for place in places)
+    return Chosen(
+        laws.contenders,
+        chosen,
+        lines,
+        tuple(laws.law(key, measured) for key in chosen),
+        tuple(laws.corrections(key, measured) for key in chosen),
+        keys[last],
+    )
 
 
 def write_portfolio(
@@ -202,11 +211,17 @@ def _kernel(
     rows: Sequence[PortfolioRow],
     place: int,
 ) -> tuple[PortfolioKernel, Best]:
-    """Return a kernel as the file holds it, and its own best.json on the domain where it is best beside the others."""
+    """Return a kernel as the file holds it, and its own best.json on a domain where it was proved.
+
+    Of these it is the one where it is best beside the others.
+    """
     key, own = found.keys[place], [row for row in rows if row.kernel == place]
     there = ((one, found.contenders.named(key, one.domain)) for one in measured)
     results = [(one, result) for one, name in there if (result := result_of(one, name))]
-    home, result = min(results, key=lambda one: (found.key(one[0].domain) != key, one[0].visit > 0, one[1].loss))
+    home, result = min(
+        results,
+        key=lambda one: (not one[1].trial.proven, found.key(one[0].domain) != key, one[0].visit > 0, one[1].loss),
+    )
     whole = best(_record(folder, asked, home.domain, result.trial))
     chunks = found.contenders.chunks.get(key)
     kernel = made_of(
@@ -221,6 +236,7 @@ def _kernel(
         covers=len(own),
         worst_loss=max((row.loss for row in own), default=0.0),
         law=found.laws[place],
+        corrections=found.corrections[place],
     )
     return kernel, whole
 

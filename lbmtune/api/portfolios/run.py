@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from math import inf, prod
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +16,10 @@ from lbmtune.api.machines import measured_machines
 from lbmtune.api.machines.devices import LOG
 from lbmtune.api.portfolios.contenders import Contenders, takes
 from lbmtune.api.portfolios.laws import Laws
+from lbmtune.api.portfolios.proofs import Proofs
 from lbmtune.api.portfolios.result import TOLERANCE, Chosen, chosen_of, pooled, rows_of, write_portfolio
 from lbmtune.api.portfolios.sampling import TEACH, Sampling
+from lbmtune.api.portfolios.teaching import most_doubtful
 from lbmtune.api.studies.earlier import teaches
 from lbmtune.api.studies.folders import study_of_domain
 from lbmtune.api.studies.results import Study
@@ -43,7 +45,7 @@ from lbmtune.records.store import holds_study, read_study
 from lbmtune.search.clock import Clock
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.lock import device_locks
-from lbmtune.search.portfolio.plan import Spent, planned, proof_s
+from lbmtune.search.portfolio.plan import planned
 
 _LEAST_SEARCHES = 2
 """Studies that are run even if the start of each takes the time of several."""
@@ -53,7 +55,7 @@ _LOOKED_AT = 100
 """Kernels of a study among which one is looked for that another domain takes."""
 _ON_EACH, _FEWEST, _RIVALS = 8, 3, 2
 """Contenders that are measured on a domain: at most, if time is short, and those that no portfolio has yet."""
-_POOL = 12
+_POOL = 10
 """Contenders that are measured on all domains that teach."""
 _CHECKS = 4
 """Checks at most: after one that fails the rule is made anew."""
@@ -67,11 +69,6 @@ _LAST_DOMAIN = 1.2
 """Time that must be left for a domain with few kernels, in multiples of what it should take."""
 _NEARLY = 0.8
 """Share of the speed of the fastest kernel, by laws, below which the last resort is not measured beside the default."""
-
-
-def spent_on(one: MeasuredDomain) -> Spent:
-    """Return the seconds of proving the kernels of a domain, by its trials."""
-    return Spent(prod(one.domain), len(one.trials), sum(trial.costs.verify_s for trial in one.trials))
 
 
 def name_of(domain: Int3) -> str:
@@ -147,8 +144,8 @@ class Run:
         with self._on_device():
             put = self._contenders.put
             keys = tuple(put(from_flat(one.configuration), None, one.kernel.chunks) for one in found.kernels)
-            laws = tuple(one.law for one in found.kernels)
-            frozen = Chosen(self._contenders, keys, found.rule, laws, keys[found.robust])
+            laws, corrections = tuple(one.law for one in found.kernels), tuple(one.corrections for one in found.kernels)
+            frozen = Chosen(self._contenders, keys, found.rule, laws, corrections, keys[found.robust])
             domains = self._sampling.unseen(count, seed, [one.domain for one in self._measured])
             measured = []
             for number, domain in enumerate(domains):
@@ -157,7 +154,7 @@ class Run:
                     break
                 seconds = self._share(self.clock.limit_s, len(domains) - number)
                 rivals = self._rivals(frozen, domain, seconds)
-                measured.append(self._on(domain, _UNSEEN, rivals, seconds, keep=False))
+                measured.append(self._on(domain, _UNSEEN, rivals, seconds, proved=frozen.key(domain), keep=False))
         return tuple(rows_of(frozen, measured, _UNSEEN))
 
     @contextmanager
@@ -170,8 +167,8 @@ class Run:
                 last = from_flat(self.asked.last_resort)
                 machine = measured_machines.borrowing(self.machine)
                 self._contenders = Contenders(spec, machine, evaluator.limits, {last.key: last})
-                self._sampling = Sampling(self.asked, self._fits)
-                self._laws = Laws(self._contenders, self._sampling.foreseen())
+                self._sampling, self._proofs = Sampling(self.asked, self._fits), Proofs()
+                self._laws = Laws(self._contenders, self._sampling.foreseen(), self._sampling.imagined())
                 self._studies()
                 yield
 
@@ -183,8 +180,13 @@ class Run:
             ranked = Study(study_of_domain(self.folder, domain)).ranked
             self._own[domain] = self._contenders.add(self._nearest(ranked))
             self._contenders.add(list(self._first_legal(ranked)))
+            self._proofs.of_study(domain, ranked)
         for one in self._measured:
-            self._contenders.add([trial for trial in one.trials if trial.mlups])
+            self._note(one)
+
+    def _note(self, found: MeasuredDomain) -> None:
+        self._contenders.add([trial for trial in found.trials if trial.mlups])
+        self._proofs.note(found)
 
     def _nearest(self, ranked: Sequence[Trial]) -> list[Trial]:
         """Return the fastest trial of each of the fastest kernels of a study."""
@@ -211,39 +213,49 @@ class Run:
             self._contenders.default(domain)
             seconds = self._share(plan.beside_s, len(todo) - number)
             keys = [*dict.fromkeys([*self._own[domain], *self._likely(domain, _ON_EACH)])]
-            self._on(domain, 0, keys[: self._count(domain, seconds, _ON_EACH)], seconds)
+            self._on(domain, 0, self._fitting(domain, keys, seconds, _ON_EACH), seconds)
 
     def _teach(self) -> None:
-        """Measure the same contenders on domains all over the range, so that their laws are known."""
+        """Measure contenders on domains all over the range, then where laws leave most doubt about the fastest."""
         plan, pool = planned(self.clock.limit_s), pooled(self._laws, self._measured, _POOL)
         domains = [one for one in self._sampling.teaching() if not self._done(one, TEACH)]
         for number, domain in enumerate(domains):
-            seconds = self._share(plan.taught_s, len(domains) - number)
             if self.clock.spent_s > plan.taught_s or self._is_over(domain):
                 self.left_out.append(f"measurements on {len(domains) - number} domains that teach")
-                return
+                break
             legal = [key for key in pool if self._contenders.takes(key, domain)]
             keys = [*dict.fromkeys([*legal, *self._likely(domain, _POOL)])]
-            self._on(domain, TEACH, keys[: self._count(domain, seconds, _POOL)], seconds)
+            seconds = self._share(plan.taught_s, len(domains) - number)
+            self._on(domain, TEACH, self._fitting(domain, keys, seconds, _POOL), seconds)
+        while candidates := self._sampling.doubtful(self._laws.imagined, self._measured):
+            found = chosen_of(self._laws, self._measured)
+            domain = most_doubtful(self._laws, self._measured, candidates, found.keys)
+            if self.clock.spent_s > plan.doubtful_s or self._is_over(domain):
+                return
+            keys = self._rivals(found, domain, inf)
+            self._on(domain, TEACH, keys, inf if plan.doubtful_s == inf else self._cost_s(domain, keys))
 
-    def _proof_s(self, domain: Int3) -> float:
-        """Return the seconds of proving a kernel on a domain, as on those that were measured; 0 if there are none."""
-        return proof_s([spent_on(one) for one in self._measured], prod(domain))
-
-    def _each_s(self, domain: Int3) -> float:
-        """Return the least seconds of a kernel on a domain; 0 if nothing was measured yet."""
-        return self._proof_s(domain) + _EACH_S if self._measured else 0.0
+    def _cost_s(self, domain: Int3, keys: Sequence[str]) -> float:
+        """Return the least seconds of kernels on a domain; 0 if nothing was measured yet."""
+        case, at = replace(self.asked.spec.case, domain=domain), self._contenders.at
+        proof_s = self._proofs.seconds(domain)
+        each = (_EACH_S + (0.0 if self._proofs.known(case, at(key, domain)) else proof_s) for key in keys)
+        return sum(each) if self._measured else 0.0
 
     def _is_over(self, domain: Int3) -> bool:
         """Return whether no time is left for a domain."""
-        kernels = len(self._always(domain)) + _FEWEST
-        return self.clock.left_s < _LAST_DOMAIN * kernels * self._each_s(domain)
+        keys = (*self._always(domain), *self._likely(domain, _FEWEST))
+        return self.clock.left_s < _LAST_DOMAIN * self._cost_s(domain, keys)
 
-    def _count(self, domain: Int3, seconds: float, most: int) -> int:
-        """Return how many kernels besides those of each domain are measured on one in so many seconds."""
-        each_s = self._each_s(domain)
-        fitting = seconds / each_s - len(self._always(domain)) if each_s else inf
-        return int(max(min(fitting, most), _FEWEST))
+    def _fitting(self, domain: Int3, keys: Sequence[str], seconds: float, most: int) -> list[str]:
+        """Return the first kernels that fit into seconds beside those of each domain; a few anyway. most: of them."""
+        left_s, found = seconds - self._cost_s(domain, self._always(domain)), list[str]()
+        for key in keys[:most]:
+            left_s -= self._cost_s(domain, [key])
+            if left_s < 0 and len(found) >= _FEWEST:
+                break
+            found.append(key)
+        return found
 
     def _always(self, domain: Int3) -> tuple[str, ...]:
         """Return the default kernel of a domain, and the last resort unless it is known to be far from the fastest."""
@@ -254,14 +266,15 @@ class Run:
 
     def _likely(self, domain: Int3, count: int) -> list[str]:
         """Return the contenders that may be the fastest on a domain: by their laws, and by how far these may err."""
-        speeds = self._laws.speeds(domain, self._measured) * (1 + self._laws.doubts(self._measured))
+        speeds = self._laws.speeds(domain, self._measured) * (1 + self._laws.doubts(domain, self._measured))
         return [self._contenders.keys[n] for n in np.argsort(-speeds, kind="stable")[:count] if speeds[n] > 0]
 
     def _rivals(self, found: Chosen, domain: Int3, seconds: float) -> list[str]:
         """Return the choice for a domain, the robust kernel, and others that may be faster, as there is time for."""
         likely = self._likely(domain, _ON_EACH)
         others = [*likely[:_RIVALS], *(key for key in likely if key in found.keys), *likely]
-        return [*dict.fromkeys([found.key(domain), found.robust, *others])][: self._count(domain, seconds, _ON_EACH)]
+        keys = [*dict.fromkeys([found.key(domain), found.robust, *others])]
+        return self._fitting(domain, keys, seconds, _ON_EACH)
 
     def _share(self, until_s: float, domains: int) -> float:
         """Return the seconds of a domain of so many that are left to measure."""
@@ -271,26 +284,31 @@ class Run:
         return any(one.domain == domain and one.visit == visit for one in self._measured)
 
     def _on(
-        self, domain: Int3, visit: int, keys: Sequence[str], seconds: float, *, keep: bool = True
+        self, domain: Int3, visit: int, keys: Sequence[str], seconds: float, *, proved: str = "", keep: bool = True
     ) -> MeasuredDomain:
-        """Measure kernels on a domain, the last resort and the default among them. keep: also on disk."""
+        """Measure kernels on a domain, the default and, if it may be fast, the last resort among them.
+
+        proved: kernel that is proved there even if it was elsewhere; keep: also on disk.
+        """
         spec, contenders = self.asked.spec, self._contenders
-        usual = contenders.default(domain)
-        names = dict.fromkeys((*self._always(domain), *keys))
-        configs = [contenders.at(name, domain) for name in names if contenders.takes(name, domain)]
-        case = replace(spec.case, domain=domain)
+        usual, case = contenders.default(domain), replace(spec.case, domain=domain)
+        names = [one for one in dict.fromkeys((*self._always(domain), *keys)) if contenders.takes(one, domain)]
+        configs = [contenders.at(name, domain) for name in names]
         self.observer.phase(f"{len(configs)} kernels on {name_of(domain)}", None)
+        proofs = {
+            n: one for n, one in self._proofs.known_of(case, configs).items() if one.full_size or names[n] != proved
+        }
+        left_s = seconds - self._cost_s(domain, names) + len(names) * _LEAST_RACE_S
+        race_s = _RACE_S if seconds == inf else max(_LEAST_RACE_S * len(configs), min(left_s, 0.4 * seconds))
         expected = partial(predict, case, machine=contenders.machine)
         with Evaluator(case, self.device, spec.protocol, expected, pool=self._pool) as evaluator:
-            left_s = seconds - len(configs) * (self._each_s(domain) - _LEAST_RACE_S)
-            race_s = _RACE_S if seconds == inf else max(_LEAST_RACE_S * len(configs), min(left_s, 0.4 * seconds))
-            trials = evaluator.finals(configs, race_s=race_s)
+            trials = evaluator.finals(configs, proofs=proofs, race_s=race_s)
         default = contenders.named(usual, domain)
         found = MeasuredDomain(domain=domain, visit=visit, default=default, trials=tuple(trials))
         if keep:
             append_domain(self.folder, found)
         self._measured.append(found)
-        contenders.add([trial for trial in trials if trial.mlups])
+        self._note(found)
         return found
 
     def _fits(self, domain: Int3) -> bool:
@@ -328,5 +346,5 @@ class Run:
                 self.left_out.append(f"check: {len(domains) - number} of {len(domains)} domains")
                 return False
             seconds = self._share(self.clock.limit_s, len(domains) - number)
-            self._on(domain, visit, self._rivals(found, domain, seconds), seconds)
+            self._on(domain, visit, self._rivals(found, domain, seconds), seconds, proved=found.key(domain))
         return True

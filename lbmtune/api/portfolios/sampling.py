@@ -9,12 +9,13 @@ from itertools import product
 from lbmtune.records.best_json.kernel import Int3
 from lbmtune.records.portfolio_store import MeasuredDomain, PortfolioAsked
 from lbmtune.search.portfolio.domains import Domains, checked, parse_domains
-from lbmtune.search.portfolio.plan import CHECKED, TAUGHT
+from lbmtune.search.portfolio.plan import CHECKED, MOST_TAUGHT, TAUGHT
 
 TEACH = 1
 """Visit of domains that teach; checks have the numbers after it."""
-_FORESEEN, _APART = 32, 1000
-"""Domains by whose predictions the rule is made as well, and how far their seed is from that of the checks."""
+_FORESEEN, _IMAGINED, _APART = 32, 96, 1000
+"""Domains by whose predictions the rule is made as well, those by whose laws it is, and how far their seeds are from
+that of the checks."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,18 @@ class Sampling:
         corners = [one for one in self._corners() if one not in (*self.asked.searched, space.most)]
         drawn = self.unseen(TAUGHT, self.asked.spec.seed + TEACH, corners)
         return (*corners, *drawn[: max(TAUGHT - len(corners), TAUGHT // 2)])
+
+    def imagined(self) -> tuple[Int3, ...]:
+        """Return domains all over the range, none for a list, which are chosen for, and may teach, by laws."""
+        return () if self.space.listed else self.unseen(_IMAGINED, self.asked.spec.seed + _APART + TEACH, [])
+
+    @staticmethod
+    def doubtful(imagined: Sequence[Int3], measured: Sequence[MeasuredDomain]) -> tuple[Int3, ...]:
+        """Return those among which the next domain that teaches is chosen; none if enough have taught."""
+        if sum(one.visit == TEACH for one in measured) >= MOST_TAUGHT:
+            return ()
+        known = {one.domain for one in measured}
+        return tuple(one for one in imagined if one not in known)
 
     def _corners(self) -> list[Int3]:
         edges = product(*zip(self.space.least, self.space.most, strict=True))

@@ -1,10 +1,11 @@
 """How the time of a kernel follows from the domain, as a best.json holds it: sums of formulas of the extents."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from lbmtune.records.best_json.domain import each_evaluated, evaluated
-from lbmtune.records.quantities import NotNegative
+from lbmtune.records.quantities import NotNegative, Number
 
 CHUNKS = "chunks"
 """Name, in formulas, of the number of chunks of planes along z."""
@@ -55,14 +56,42 @@ class LawTerm:
 
 
 Law = tuple[LawTerm, ...]
-"""The time of a step is the sum of its terms."""
+"""The time of a step is the sum of its terms, times what corrections make of it."""
+FALL = 2
+"""How fast a correction loses weight with the distance between domains."""
 
 
-def picoseconds(law: Law, numbers: Mapping[str, int]) -> float:
+@dataclass(frozen=True, kw_only=True)
+class Correction:
+    """Add a share to the time by a law, on a domain that was measured and near it; negative: less.
+
+    Its weight is 1 / (1 + FALL d): d is the sum over the axes of (n - m)^2 / (n m), with the extents of both domains.
+    """
+
+    domain: tuple[int, int, int]
+    share: Number
+
+    def said(self, near: str) -> str:
+        """Return the share of a domain in C. near: name of the function of the weight."""
+        x, y, z = self.domain
+        return f"{float(self.share)} * {near}(nx, ny, nz, {x}, {y}, {z})"
+
+
+Corrections = tuple[Correction, ...]
+
+
+def weight(domain: Iterable[Any], other: Iterable[Any]) -> Any:
+    """Return how much a correction of one domain counts on another one. Extents may be arrays."""
+    return 1 / (1 + FALL * sum((n - m) * (n - m) / (n * m) for n, m in zip(domain, other, strict=True)))
+
+
+def picoseconds(law: Law, corrections: Corrections, numbers: Mapping[str, int]) -> float:
     """Return the time of a step by a law. numbers: nx, ny and nz, and `chunks`. Raises InputError."""
-    return sum(one.picoseconds * evaluated(one.count, numbers) for one in law)
+    domain = [numbers[name] for name in ("nx", "ny", "nz")]
+    share = float(sum(one.share * weight(domain, one.domain) for one in corrections))
+    return (1 + share) * sum(one.picoseconds * evaluated(one.count, numbers) for one in law)
 
 
 def said(law: Law) -> str:
-    """Return a law in C."""
+    """Return a law in C, without corrections."""
     return " + ".join(one.said for one in law)

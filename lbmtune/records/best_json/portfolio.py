@@ -11,7 +11,7 @@ from lbmtune.catalogue.config import Scalar
 from lbmtune.errors import InputError
 from lbmtune.records.best_json.domain import evaluated
 from lbmtune.records.best_json.kernel import MOST_EXTENT, Int3, Kernel, Storage
-from lbmtune.records.best_json.law import CHUNKS, Law, extents_of, picoseconds, said
+from lbmtune.records.best_json.law import CHUNKS, Corrections, Law, extents_of, picoseconds, said
 from lbmtune.records.measurement import Verification
 from lbmtune.records.quantities import Count, NotNegative, OneOrMore, Positive
 
@@ -71,8 +71,8 @@ class PortfolioKernel:
     """A kernel of a portfolio, as `Best` describes one, with the domain on which its record was made.
 
     mlups and its interval were measured there. covers: measured domains on which the rule chooses it; worst_loss: the
-    largest share of speed that it loses there, 0 if it covers none. law: the time of a step by extents; none in files
-    whose rule has a line for every domain.
+    largest share of speed that it loses there, 0 if it covers none. law, corrections: the time of a step by extents;
+    none in files whose rule has a line for every domain.
     """
 
     key: str
@@ -91,11 +91,18 @@ class PortfolioKernel:
     covers: Count
     worst_loss: NotNegative
     law: Law = ()
+    corrections: Corrections = ()
+
+    @property
+    def time(self) -> str:
+        """Return the law in words."""
+        near = f", corrected near {len(self.corrections)} measured domains" if self.corrections else ""
+        return f"{said(self.law)}{near}"
 
     def picoseconds(self, domain: Int3) -> float:
         """Return the time of a step by the law. Raises InputError for what is no formula."""
         chunks = self.kernel.chunks.count(domain) if self.kernel.chunks else 1
-        return picoseconds(self.law, {**extents_of(domain), CHUNKS: chunks})
+        return picoseconds(self.law, self.corrections, {**extents_of(domain), CHUNKS: chunks})
 
     def refusal(self, domain: Int3, multiprocessors: int | None = None) -> str | None:
         """Return why this kernel does not take a domain, or None. multiprocessors: of the device, None: not checked."""
@@ -162,7 +169,7 @@ class Portfolio:
     def said(self) -> list[tuple[str, int]]:
         """Return the rule in words: conditions and times, with numbers of kernels from 1 on."""
         lines = [(line.said or "any that the kernel takes", line.kernel + 1) for line in self.rule]
-        laws = [(f"least picoseconds: {said(one.law)}", n) for n, one in enumerate(self.kernels, 1) if one.law]
+        laws = [(f"least picoseconds: {one.time}", n) for n, one in enumerate(self.kernels, 1) if one.law]
         return [*lines, *laws]
 
     def chosen(self, domain: Int3, multiprocessors: int | None = None) -> int | None:

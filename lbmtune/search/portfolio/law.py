@@ -1,15 +1,20 @@
 """Laws of the time of kernels: sums of numbers that follow from the extents, with coefficients that measurements give.
 
-Coefficients are not negative, since each number takes time. Source: Lawson, Hanson 1974 (non-negative least squares),
-by active sets.
+Coefficients are not negative, since each number takes time. What measurements exceed that sum by is interpolated
+between domains. Sources: Lawson, Hanson 1974 (non-negative least squares), by active sets; Rasmussen, Williams 2006,
+chapter 2 (Gaussian processes), with a rational quadratic kernel.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 
+from lbmtune.records.best_json.law import weight
 from lbmtune.search.regression.features import Array
 
 _ROUNDS = 3
@@ -18,8 +23,10 @@ _SETTLED = 1e-9
 """Relative slope, and size of a coefficient, that count as 0."""
 _EXPECTED = 0.02
 """Weight of a predicted time beside a measured one: a kernel that was measured on a few domains needs the others."""
-_DOUBT = 0.3
-"""Share by which a law may err, times the domains that it is known by."""
+_NOISE = 0.15
+"""Share of the variance of what laws leave that no neighbour tells: noise, and what changes with every extent."""
+_ERROR, _COUNTS = 0.075, 4.0
+"""Relative error of a law that nobody measured, and the domains that this counts as beside measured ones."""
 FEW = 4
 """Measured domains below which predictions count more."""
 
@@ -79,6 +86,37 @@ def scale(measured_s: Array, expected_s: Array) -> float:
     return float(np.exp(np.log(measured_s / expected_s).mean())) if len(measured_s) else 1.0
 
 
-def doubt(domains: int) -> float:
-    """Return the share by which the law of a kernel may err that was measured on so many domains."""
-    return _DOUBT / (domains + FEW)  # predictions are as good as a few
+@dataclass(frozen=True)
+class Excess:
+    """Interpolate what measured times exceed a law by.
+
+    domains: (n, 3), where it was measured; shares: (n,), of the time by the law, each with its `weight`;
+    error: relative error of the law where nobody measured; inverse: (n, n), of the covariance.
+    """
+
+    domains: Array
+    shares: Array
+    error: float
+    inverse: Array
+
+    def factor(self, domain: Sequence[int]) -> float:
+        """Return the time on a domain over that by the law."""
+        return 1 + float(self._weights(domain) @ self.shares)
+
+    def doubt(self, domain: Sequence[int]) -> float:
+        """Return the relative error that remains on a domain: the less, the nearer it is to measured ones."""
+        near = self._weights(domain)
+        return self.error * sqrt(max(1 - float(near @ self.inverse @ near), 0.0))
+
+    def _weights(self, domain: Sequence[int]) -> Array:
+        found: Array = weight(self.domains.T, np.array(domain, dtype=float)[:, None])
+        return found
+
+
+def excess_of(domains: Sequence[Sequence[int]], relative: Array) -> Excess:
+    """Interpolate what a law leaves. domains: measured ones; relative: (n,), time over that by the law, less 1."""
+    places = np.array(domains, dtype=float).reshape(-1, 3)
+    covariance = weight(places.T[:, :, None], places.T[:, None, :]) + _NOISE * np.eye(len(places))
+    inverse = np.linalg.inv(covariance)
+    known = float((relative**2).sum()) + _COUNTS * _ERROR**2
+    return Excess(places, inverse @ relative, sqrt(known / (len(places) + _COUNTS)), inverse)

@@ -2,38 +2,41 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
-_SEARCHES, _BESIDE, _TAUGHT = 0.36, 0.1, 0.28
-"""Shares of the time: studies, their kernels on each other's domains, domains that teach. The check has the rest."""
+_SEARCHES, _BESIDE, _TAUGHT, _DOUBTFUL = 0.36, 0.08, 0.16, 0.24
+"""Shares of the time: studies, their kernels on each other's domains, domains that teach, all over the range and where
+there is most doubt. The check has the rest."""
 _LEAST_S = 20.0
 """Seconds of the shortest study that finds something."""
 _FEWEST, _MOST = 2, 6
 """Domains that are searched."""
-TAUGHT, CHECKED = 16, 20
-"""Domains that teach, and those of a check."""
+TAUGHT, MOST_TAUGHT, CHECKED = 16, 56, 20
+"""Domains that teach all over the range, all that teach at most, and those of a check."""
 
 
 @dataclass(frozen=True)
 class PortfolioPlan:
-    """Searches of so many domains for so many seconds each. beside_s, taught_s: ends of these parts, from the start."""
+    """Searches of so many domains for so many seconds each. The rest: ends of parts, from the start (`Run.measure`)."""
 
     searches: int
     search_s: float
     beside_s: float
     taught_s: float
+    doubtful_s: float
 
 
 def planned(limit_s: float) -> PortfolioPlan:
     """Return the plan for a time of the whole; infinite: each study has its own limits."""
     if limit_s == inf:
-        return PortfolioPlan(_MOST, 0.0, inf, inf)
+        return PortfolioPlan(_MOST, 0.0, inf, inf, inf)
     count = min(max(int(_SEARCHES * limit_s / _LEAST_S), _FEWEST), _MOST)
-    ends = (_SEARCHES + _BESIDE) * limit_s, (_SEARCHES + _BESIDE + _TAUGHT) * limit_s
-    return PortfolioPlan(count, _SEARCHES * limit_s / count, *ends)
+    ends = accumulate((_SEARCHES + _BESIDE, _TAUGHT, _DOUBTFUL))
+    return PortfolioPlan(count, _SEARCHES * limit_s / count, *(share * limit_s for share in ends))
 
 
 class Spent(NamedTuple):

@@ -90,12 +90,14 @@ def test_numbers_are_those_of_the_launch(config) -> None:
         there = replace(case, domain=domain)
         if chunks:
             config = replace(config, chunk_planes=chunks.planes(domain))
-        x, y, z = config.blocks(there)
+        (x, y, z), (nx, ny, nz) = config.blocks(there), domain
         found = [evaluated(one, {**extents_of(domain), CHUNKS: count}) for one in formulas]
         assert found[:2] == [1, there.sites]
         if chunks:
-            waves = -(-x * y * z // H200.multiprocessors)
-            assert found[2:] == [x * y * z * (config.chunk_planes + 6), waves * (config.chunk_planes + 6)]
+            waves, each = -(-x * y * z // H200.multiprocessors), config.chunk_planes + 6
+            full = (ny - (y - 1) * -(-ny // y) + 3) % 2 == 0
+            assert found[2:8] == [x * y * z * each, waves * each, each, waves, full * each, full * waves * each]
+            assert found[8:] == [(nx % 8 > 0) * each, (nx % 8 > 0) * there.sites, ny * nz]
         else:
             assert found[6] == x * y * z * 256
             assert found[7] >= found[6]

@@ -111,6 +111,7 @@ def test_the_searches_leave_time_for_the_check(limit_s) -> None:
     assert 2 <= plan.searches <= 6
     assert plan.searches * plan.search_s == pytest.approx(0.36 * limit_s)
     assert plan.searches * plan.search_s < plan.beside_s < plan.taught_s < 0.8 * limit_s
+    assert plan.taught_s < plan.doubtful_s < 0.95 * limit_s
 
 
 def test_proving_a_kernel_takes_a_fixed_time_and_one_for_each_cell() -> None:

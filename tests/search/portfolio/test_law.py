@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lbmtune.search.portfolio.law import Times, doubt, fitted, nonnegative, scale
+from lbmtune.records.best_json.law import Correction, LawTerm, extents_of, picoseconds
+from lbmtune.search.portfolio.law import Times, excess_of, fitted, nonnegative, scale
 
 
 def numbers(count: int, seed: int = 1) -> np.ndarray:
@@ -60,8 +62,43 @@ def test_the_error_of_the_model_is_a_factor() -> None:
     assert scale(np.zeros(0), np.zeros(0)) == 1.0
 
 
-def test_a_law_is_doubted_the_less_the_more_domains_it_was_measured_on() -> None:
-    """By 8 % or so without a measurement, and by less than the tolerance after a dozen."""
-    assert all(doubt(n) > doubt(n + 1) > 0 for n in range(30))
-    assert 0.05 < doubt(0) < 0.1
-    assert doubt(12) < 0.03
+def smooth(domain: Sequence[float]) -> float:
+    """Return an error of a law that changes slowly with the extents."""
+    x, y, z = np.log2(domain)
+    return 0.05 * float(np.sin(x) + np.cos(1.3 * y) - np.sin(0.7 * z))
+
+
+def drawn(count: int, seed: int) -> np.ndarray:
+    return np.exp2(np.random.default_rng(seed).uniform(6, 9, (count, 3))).round()
+
+
+def test_what_a_law_leaves_is_less_by_half_near_measured_domains() -> None:
+    known, new = drawn(60, 1), drawn(200, 2)
+    found = excess_of(known, np.array([*map(smooth, known)]))
+    errors = np.array([*map(smooth, new)])
+    left = errors + 1 - [found.factor(one) for one in new]
+    assert left.std() < 0.5 * errors.std()
+
+
+def test_a_law_is_doubted_the_less_the_nearer_it_was_measured() -> None:
+    """By 8 % or so without a measurement, and less after some that it agrees with."""
+    none = excess_of((), np.zeros(0))
+    assert none.factor((64, 64, 64)) == 1
+    assert 0.05 < none.doubt((64, 64, 64)) < 0.1
+    known = drawn(12, 1)
+    found = excess_of(known, np.full(12, 0.004))
+    assert found.doubt((64, 64, 64)) < 0.5 * none.doubt((64, 64, 64))
+    assert found.doubt(known[0]) < found.doubt((16, 4000, 16))
+    wrong = excess_of(known, np.linspace(-0.3, 0.3, 12))
+    assert wrong.doubt(known[0]) > found.doubt(known[0])
+
+
+def test_the_factor_is_that_of_the_file() -> None:
+    known = drawn(5, 1)
+    found = excess_of(known, np.linspace(-0.1, 0.1, 5))
+    pairs = zip(known.astype(int).tolist(), found.shares.tolist(), strict=True)
+    corrections = tuple(Correction(domain=(x, y, z), share=share) for (x, y, z), share in pairs)
+    law = (LawTerm(picoseconds=2.0, count="nx"),)
+    for domain in ((64, 65, 66), (512, 70, 300)):
+        expected = 2.0 * domain[0] * found.factor(domain)
+        assert picoseconds(law, corrections, extents_of(domain)) == pytest.approx(expected)
