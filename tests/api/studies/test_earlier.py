@@ -219,7 +219,7 @@ def test_a_number_that_no_kernel_has_is_no_lesson(
     folder = begun("first")
     record = read_study(folder)
     first, *others = (trial for trial in record.trials if trial.measurement)
-    configs = [earlier.from_flat(trial.config) for trial in others]
+    configs = [trial.kernel_config for trial in others]
     for odd in (replace(first, config=TILED.flat()), changed(first)):
         found = earlier.Found(folder, replace(record, trials=(odd, *others)))
         lessons = earlier.lessons([found], question(), configs, machine(), Path("new"))
@@ -266,7 +266,7 @@ def test_the_model_of_the_new_study_predicts_for_the_earlier_one() -> None:
     record = read_study(folder)
     doubled = replace(machine(), copy_bytes_per_s=2 * machine().copy_bytes_per_s)
     found = [earlier.Found(folder, record)]
-    configs = [earlier.from_flat(trial.config) for trial in record.trials]
+    configs = [trial.kernel_config for trial in record.trials]
     own = Path("new")
     (here,) = earlier.lessons(found, question(), configs, machine(), own)
     fast = {name: 2 * value for name, value in machine().stream_bytes_per_s.items()}
