@@ -42,6 +42,7 @@ from lbmtune.report.study.finals import finals_info, finals_table
 from lbmtune.report.study.pareto import beside_speed, costs_panels
 from lbmtune.report.study.steps import explanation, steps_info
 from lbmtune.report.study.winner import accuracy_table, rounding_table, winner_table
+from lbmtune.search.kinds import is_default
 from lbmtune.search.optuna_view.importance import importance
 from tests.support.paths import RECORDED
 from tests.support.studies import made_up_records as made
@@ -404,6 +405,13 @@ def test_ties_are_told(fast: StudyRecord) -> None:
     assert f"Tied with trials {', '.join(map(str, sorted(tied.tied)))}: their order is chance." in verdict.verdict(tied)
 
 
+def test_the_default_is_named_where_it_is_the_best_of_one_step(fast: StudyRecord) -> None:
+    usual = next(one for one in fast.ranked if is_default(one.kernel_config))
+    few = replace(fast, trials=(fast.ranked[0], usual))
+    assert f"times the default ({usual.mlups:,.0f}, pull)" in verdict.verdict(few)
+    assert "best of one step" not in verdict.verdict(few)
+
+
 def test_rounds_that_are_too_few_leave_the_order_open() -> None:
     study = read_study(RECORDED / "nvidia-h200" / "d3q19-box-fast-fp32")
     first, second = study.ranked[:2]
@@ -620,6 +628,8 @@ def test_several_reasons_for_doubt_are_one_sentence() -> None:
     assert [bool(one) for one in told] == [False, True, False, False]
     assert "the winner had 224 to 301, trial 37 of the search alone 319; trial 38 had 335 in the search and" in told[1]
     assert "Which of the trials 45, 38, 43, 48, 49, 37, 16, " in told[1]
+    alone = doubts(replace(disturbed, trials=disturbed.ranked[:1]))
+    assert "Which of the trials" not in "".join(alone), "there is no other one"
     steady = recorded("nvidia-h200/d3q19-box-fast-fp32")
     assert doubts(steady) == Doubts()
 

@@ -167,6 +167,13 @@ def differs(trial: Trial) -> bool:
     return run is not None and not run.disturbed and abs(run.mlups / (trial.mlups or 1.0) - 1) > NEARLY
 
 
+def untold(study: StudyRecord) -> list[int]:
+    """Return the finalists that may be as fast as the winner: their rounds do not tell, and their intervals meet."""
+    low = study.interval(study.ranked[0]).low_mlups
+    near = (trial for trial in study.ranked if study.race and trial.number in study.race.untold)
+    return [trial.number for trial in near if study.interval(trial).high_mlups >= low]
+
+
 def fastest_sustained(study: StudyRecord) -> Trial | None:
     """Return the trial that leads over seconds without a pause; None if none does visibly, or that is not known."""
     winner = study.ranked[0].sustained

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from lbmtune.records.remarks import above_the_winner, disturbance, doubt, drift_text, faster_first, unsteadiness
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study.answer.beside import fastest_sustained
+from lbmtune.report.study.answer.beside import fastest_sustained, untold
 from lbmtune.report.tables import plus_minus
 from lbmtune.units import format_mlups
 
@@ -36,10 +36,12 @@ def _together(study: StudyRecord) -> str:
     others = f", trial {above.number} of the search alone {format_mlups(above.mlups or 0.0)}" if above else ""
     cause = "this machine was disturbed or its speed changed" if unsteadiness(study) or drift else "the samples scatter"
     low, high = format_mlups(spread.low_mlups), format_mlups(spread.high_mlups)
+    known = _candidates(study)
+    which = f"Which of the trials {', '.join(map(str, known))} is the fastest is not known. " if len(known) > 1 else ""
+    each = "each by its key" if which else "it again"
     return (
-        f"{cause}: the winner had {low} to {high}{others}{drift}. "
-        f"Which of the trials {', '.join(map(str, _candidates(study)))} is the fastest is not known. When the machine "
-        "is idle, run the study again, or measure each by its key: lbmtune measure KEY --study ."
+        f"{cause}: the winner had {low} to {high}{others}{drift}. {which}When the machine is idle, run the study "
+        f"again, or measure {each}: lbmtune measure {'KEY' if which else winner.key} --study ."
     )
 
 
@@ -48,4 +50,5 @@ def _candidates(study: StudyRecord) -> list[int]:
     winner, above, sustained = study.ranked[0], above_the_winner(study), fastest_sustained(study)
     high = study.interval(winner).high_mlups
     first = [t.number for t in study.ranked if above and t.final is None and (t.mlups or 0.0) > high]
-    return list(dict.fromkeys((winner.number, *sorted(study.tied), *first, *([sustained.number] if sustained else []))))
+    near = (*sorted(study.tied), *untold(study))
+    return list(dict.fromkeys((winner.number, *near, *first, *([sustained.number] if sustained else []))))

@@ -20,6 +20,7 @@ from lbmtune.report.study.answer.beside import (
     of_trial,
     overtaking,
     tried_of_one_step,
+    untold,
 )
 from lbmtune.report.study.answer.words import device_words, words
 from lbmtune.report.study.steps import CellsRead, power_bound_text, with_halos
@@ -38,6 +39,7 @@ _NAMED = 3
 _FEW = 3
 """Trials of a kind up to which it was hardly searched."""
 _DEFAULT = "default"
+_ONE_STEP = "best of one step per launch"
 _STORED = "best of them that stores populations"
 
 
@@ -110,10 +112,12 @@ def _gain(study: StudyRecord) -> str:
     winner, one, stored = study.ranked[0], best_of_one_step(study), best_of_one_step(study, populations=True)
     if study.header.spec.kernel:
         return ""
-    also = _DEFAULT if stored is default_of(study) else _STORED
-    named = {"best of one step per launch": one, also: None if stored is one else stored}
+    usual = default_of(study)
+    named = {(_DEFAULT if one and one is usual else _ONE_STEP): one}
+    if stored is not one:
+        named[_DEFAULT if stored is usual else _STORED] = stored
     if one is None or one is winner:
-        named = {_DEFAULT: default_of(study)}
+        named = {_DEFAULT: usual}
     others = {what: trial for what, trial in named.items() if trial and trial is not winner}
     sustained = {what: _over_seconds(study, trial) for what, trial in others.items()}
     apart = any(sustained.values())
@@ -175,22 +179,15 @@ def _ties(study: StudyRecord) -> str:
     if study.header.spec.objective != "mlups":
         return ""
     tied = sorted(study.tied)
-    untold = _untold(study)
-    if untold and not tied:
-        return f"The rounds of the finals are too few to tell if trial{_named(untold)} {_are(untold)} slower."
+    near = untold(study)
+    if near and not tied:
+        return f"The rounds of the finals are too few to tell if trial{_named(near)} {_are(near)} slower."
     if not tied:
         return _alone(study)
     speeds = [trial.mlups or 0.0 for trial in study.ranked if trial.number in {*tied, study.ranked[0].number}]
     low, high = format_mlups(min(speeds)), format_mlups(max(speeds))
     within = "" if high == format_mlups(study.ranked[0].mlups or 0.0) else f" ({low} to {high})"
     return f"Tied with trial{_named(tied)}{within}: their order is chance."
-
-
-def _untold(study: StudyRecord) -> list[int]:
-    """Return the finalists that may be as fast as the winner: their rounds do not tell, and their intervals meet."""
-    low = study.interval(study.ranked[0]).low_mlups
-    near = (trial for trial in study.ranked if study.race and trial.number in study.race.untold)
-    return [trial.number for trial in near if study.interval(trial).high_mlups >= low]
 
 
 def _are(numbers: Sequence[int]) -> str:
