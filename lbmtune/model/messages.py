@@ -39,7 +39,7 @@ def _copied_s(found: Decomposition, face: Face, links: Links, transport: Transpo
     Through the host a run takes at least a copy of the fewest bytes more.
     """
     sent, pieces = face_bytes(found, face), 1 if found.case.geometry else runs(found, face)
-    if transport == "host":
+    if transport == "host" and links.message_host_s:  # without them it is taken as a copy, and not shown
         return _curve_s(links.message_host_s, sent) + (pieces - 1) * copy_s(links, 0)
     seconds = pieces * copy_s(links, sent / pieces)
     if links.message_copy_s:

@@ -54,7 +54,9 @@ def test_most_exchanges_are_predicted_within_ten_percent() -> None:
     """All but one of those that are longer than 60 us; a kernel that sends many short runs takes up to 3 us longer."""
     known = [row for row in rows(TWO) if row.period]
     assert median(abs(row.exchange_error) for row in known) < 0.05
-    off = [row for row in known if abs(row.exchange_error) > 0.1]
+    through_host = [row for row in known if "host" in row.name]
+    assert max(abs(row.exchange_error) for row in through_host) < 0.15
+    off = [row for row in known if abs(row.exchange_error) > 0.1 and row not in through_host]
     assert len(off) <= 16
     assert not [row.name for row in off if row.group["sent_bytes"] > 12e6]
 
