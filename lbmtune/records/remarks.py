@@ -1,6 +1,7 @@
 """Remarks on results: disturbed measurements, and working sets that fit in a cache."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 
 from lbmtune.catalogue.backends import BACKENDS
@@ -45,7 +46,8 @@ def race_text(study: StudyRecord, numbered: str = "") -> str:
     leads = f"is the best of them by {spec.beside[0]}" if spec.beside else _leads(study, study.race)
     allowed = "" if spec.max_power_w is None else " within the power"
     keys = {trial.number: f"{numbered}{trial.number}" if numbered else trial.key for trial in study.trials}
-    return study.race.sentence(keys, study.ranked[0].number, f"{leads}{allowed}")
+    race = replace(study.race, untold=study.untold)
+    return race.sentence(keys, study.ranked[0].number, f"{leads}{allowed}")
 
 
 def _leads(study: StudyRecord, race: Verdict) -> str:

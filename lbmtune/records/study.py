@@ -273,6 +273,15 @@ class StudyRecord:
         alike = (t for t in others if t and (t.final is None) == (best.final is None))
         return frozenset(t.number for t in alike if (t.mlups or 0.0) >= low and not slower(t, best))
 
+    @cached_property
+    def untold(self) -> tuple[int, ...]:
+        """Return the finalists that may be as fast as the winner: their rounds do not tell, and the intervals meet."""
+        if self.race is None:
+            return ()
+        low = self.interval(self.ranked[0]).low_mlups
+        near = (trial for trial in self.ranked if trial.number in self.race.untold)
+        return tuple(trial.number for trial in near if self.interval(trial).high_mlups >= low)
+
     @property
     def finished(self) -> bool:
         """Return whether the study came to its end; in early records, whether it has a winner."""

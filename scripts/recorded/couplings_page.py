@@ -58,6 +58,8 @@ its tiles add up what walls return in another order.
 - Predicted: by the description of the card, whose links were measured alone, and by how long one GPU took beside them:
   launches of the model take as much longer as they did on one GPU. Nothing is fitted to these figures. Transports whose
   messages were not measured have no prediction.
+- Before the run: predictions that know no time of these kernels, not even on one GPU. They were written to the file
+  before a group was measured.
 """
 
 
@@ -158,13 +160,39 @@ def within(found: Sequence[Row]) -> str:
     )
 
 
+def foretold(found: Sequence[Row]) -> list[tuple[float, float, float]]:
+    """Return how far predictions made before the run are off: speed, efficiency and exchange, relative."""
+    pairs = [(row, row.group["predicted"].get("couplings", {}).get(str(row.coupling))) for row in found]
+    return [
+        (
+            known["mlups"] / row.mlups - 1,
+            known["efficiency"] / row.efficiency - 1,
+            known["exchange_s"] / row.exchange_s - 1,
+        )
+        for row, known in pairs
+        if known
+    ]
+
+
+def before_the_run(found: Sequence[Row]) -> str:
+    """Return how many of these predictions are as close as asked for, and the medians of their errors."""
+    errors = foretold(found)
+    names = ("speed", MOST_OF_SPEED), ("efficiency", MOST_OF_SPEED), ("exchange", MOST_OF_EXCHANGE)
+    said = []
+    for (name, most), column in zip(names, zip(*errors, strict=True), strict=True):
+        off = [abs(error) for error in column]
+        said.append(f"{name} within {most:.0%} of {sum(error <= most for error in off)} (median {median(off):.1%})")
+    return f"Before the run, of {len(errors)}: {', '.join(said)}." if errors else ""
+
+
 def page() -> str:
     """Return the page."""
     lines = [TEXT]
     for title in FILES:
         found = rows(title)
         table = [HEAD, "|---|---|---|---|---|---|---|---|---|", *(f"| {' | '.join(row.cells)} |" for row in found)]
-        lines += [f"## {title}\n", f"{within(found)}\n", *table, ""]
+        counted = "\n".join(filter(None, (within(found), before_the_run(found))))
+        lines += [f"## {title}\n", f"{counted}\n", *table, ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 

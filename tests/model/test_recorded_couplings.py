@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from scripts.recorded.couplings_page import FILES, PAGE, Row, page, rows
+from scripts.recorded.couplings_page import FILES, PAGE, Row, before_the_run, foretold, page, rows
 
 TWO, FOUR = FILES
 BEST = {
@@ -48,6 +48,17 @@ def test_most_speeds_are_predicted_within_five_percent() -> None:
     for row in off:
         small = "small" in row.group["name"]
         assert small or row.group["config"]["family"] == "temporal-blocking", row.name
+
+
+def test_predictions_before_the_run_know_efficiencies_and_exchanges_and_speeds_as_well_as_those_of_one_gpu() -> None:
+    speeds, efficiencies, exchanges = (
+        [abs(one) for one in column] for column in zip(*foretold(rows(TWO)), strict=True)
+    )
+    assert len(speeds) >= 150
+    assert median(speeds) < 0.06
+    assert median(efficiencies) < 0.012
+    assert median(exchanges) < 0.03
+    assert before_the_run(rows(TWO)) in page()
 
 
 def test_most_exchanges_are_predicted_within_ten_percent() -> None:

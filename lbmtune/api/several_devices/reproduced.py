@@ -33,7 +33,7 @@ _OUTCOMES: Mapping[type[Exception], Outcome] = {
     OutOfMemoryError: Outcome.OUT_OF_MEMORY,
     TooManyResourcesError: Outcome.TOO_MANY_RESOURCES,
 }
-"""What ends a variant alone, by what is raised."""
+"""Outcomes of a variant that ends alone, by what is raised."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the panel of one trial shows beside its row of the table, and what columns, knobs and terms mean."""
+"""Say what the panel of a trial shows beside its row of the table, and what columns, knobs and terms mean."""
 
 from collections.abc import Iterable
 from typing import TypedDict

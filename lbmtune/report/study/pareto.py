@@ -21,7 +21,7 @@ _TITLES = {
 }
 """Titles of axes."""
 _UNITS = {"footprint": 2.0**-30}
-"""What figures are multiplied by, if not by one."""
+"""Factors of figures that are not shown in the unit of their record."""
 _FEWEST = 3
 """Different figures of an objective from which on it is drawn beside speed."""
 _LEAST = 1e-16

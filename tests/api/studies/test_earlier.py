@@ -1,4 +1,4 @@
-"""What a new study learns from: named studies, similar ones of the user's folder, or none."""
+"""A new study learns from named studies, similar ones of the user's folder, or none."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def test_copies_are_larger_than_the_largest_cache(monkeypatch: pytest.MonkeyPatc
 
 
 def test_each_miss_fetches_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 10,240 cells in 6 steps."""
+    """The kernel updates 10,240 cells in 6 steps."""
     updates = 32 * 20 * 16 * 6
     monkeypatch.setattr(losses.perf, "counted", lambda _: {"instructions": 300.0 * updates, perf.MISSES: updates / 4})
     monkeypatch.setattr(losses, "steps_per_sample", lambda *_: 6)

@@ -27,7 +27,7 @@ from lbmtune.lattice import Lattice
 
 _FLAG_BYTES, _OFFSET_BYTES = 8, 4
 _PIECE_BYTES = 16
-"""What bulk copies move multiples of, from and to multiples of it. Source: PTX ISA, cp.async.bulk."""
+"""Bulk copies move multiples of these bytes, from and to multiples of them. Source: PTX ISA, cp.async.bulk."""
 _SHORT_CHUNK = 8
 """Most planes of a chunk on small domains; twice the steps of a launch if those are more."""
 MAX_STEPS, MAX_ROWS, PACKS = 8, 8, (1, 2, 4, 8)

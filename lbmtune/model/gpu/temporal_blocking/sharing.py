@@ -1,4 +1,4 @@
-"""What blocks of several launches share of a device: the bandwidth of memory, and the room of its multiprocessors."""
+"""Predict how blocks of several launches share a device: the bandwidth of memory, and the room of multiprocessors."""
 
 from __future__ import annotations
 

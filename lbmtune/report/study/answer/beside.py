@@ -12,7 +12,7 @@ from lbmtune.catalogue.config import Scalar, from_flat
 from lbmtune.records import Trial
 from lbmtune.records.gain import paired_with_winner
 from lbmtune.records.study import StudyRecord, once
-from lbmtune.report.study.answer.words import words
+from lbmtune.report.study.answer.words import device_option, words
 from lbmtune.report.study.steps import SLOWER, best_of_stages
 from lbmtune.search.kinds import is_default
 from lbmtune.units import format_mlups
@@ -121,8 +121,8 @@ def missing(study: StudyRecord) -> tuple[Missing, ...]:
     winner, backend = study.ranked[0].config, study.header.backend
     knobs: dict[str, Scalar] = {"family": "direct"}
     knobs |= {name: winner[name] for name in ("storage", "compute") if name in winner}
-    command = f"lbmtune measure {','.join(f'{name}={value}' for name, value in knobs.items())} --study . --device "
-    command += "cpu" if backend == "cpu" else "0"
+    command = f"lbmtune measure {','.join(f'{name}={value}' for name, value in knobs.items())} --study . "
+    command += f"--device {device_option(study)}"
     config = from_flat({"backend": backend, **knobs})
     shown = [f"{name}={config.flat()[name]}" for name in _SHOWN if name in config.flat()]
     kernel = f"{words(config)}: {', '.join(shown)}"
@@ -165,13 +165,6 @@ def differs(trial: Trial) -> bool:
     """Return whether the sustained speed of a trial is another one than that in bursts."""
     run = trial.sustained
     return run is not None and not run.disturbed and abs(run.mlups / (trial.mlups or 1.0) - 1) > NEARLY
-
-
-def untold(study: StudyRecord) -> list[int]:
-    """Return the finalists that may be as fast as the winner: their rounds do not tell, and their intervals meet."""
-    low = study.interval(study.ranked[0]).low_mlups
-    near = (trial for trial in study.ranked if study.race and trial.number in study.race.untold)
-    return [trial.number for trial in near if study.interval(trial).high_mlups >= low]
 
 
 def fastest_sustained(study: StudyRecord) -> Trial | None:

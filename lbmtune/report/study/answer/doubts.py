@@ -1,10 +1,10 @@
-"""What makes the ranking of a study doubtful, in one sentence if there are several reasons."""
+"""Say what makes the ranking of a study doubtful, in one sentence if there are several reasons."""
 
 from typing import NamedTuple
 
 from lbmtune.records.remarks import above_the_winner, disturbance, doubt, drift_text, faster_first, unsteadiness
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study.answer.beside import fastest_sustained, untold
+from lbmtune.report.study.answer.beside import fastest_sustained
 from lbmtune.report.tables import plus_minus
 from lbmtune.units import format_mlups
 
@@ -50,5 +50,5 @@ def _candidates(study: StudyRecord) -> list[int]:
     winner, above, sustained = study.ranked[0], above_the_winner(study), fastest_sustained(study)
     high = study.interval(winner).high_mlups
     first = [t.number for t in study.ranked if above and t.final is None and (t.mlups or 0.0) > high]
-    near = (*sorted(study.tied), *untold(study))
+    near = (*sorted(study.tied), *study.untold)
     return list(dict.fromkeys((winner.number, *near, *first, *([sustained.number] if sustained else []))))

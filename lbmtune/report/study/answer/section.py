@@ -13,7 +13,7 @@ from lbmtune.records.terms import MEANINGS, MEMORY
 from lbmtune.report.limits import binding, contradicted, without_collision
 from lbmtune.report.study.answer.beside import Beside, Missing, beside, differs, missing, of_trial, overtaking
 from lbmtune.report.study.answer.update_time import no_help
-from lbmtune.report.study.answer.use import Next, file_of
+from lbmtune.report.study.answer.use import Next, profiling
 from lbmtune.report.study.answer.words import config_text
 from lbmtune.report.study.output import output_text, with_output_mlups
 from lbmtune.report.study.steps import CellsRead, bytes_with_halos, power_bound_text, with_halos
@@ -283,9 +283,9 @@ def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str, profile: Pr
     if not study.finished:
         return Next("The study was ended early.", "lbmtune study --resume --output .")
     if other := overtaking(study):
-        device = "cpu" if study.header.backend == "cpu" else "0"
-        command = f"lbmtune profile {file_of(study, other)} --device {device} --output profile.html"
-        return Next(f"Where the time of trial {other.number} goes is not measured. Measure it:", command)
+        return Next(
+            f"Where the time of trial {other.number} goes is not measured. Measure it:", profiling(study, other)
+        )
     tried = [knob for knob in knobs if _has_others(study, knob)]
     if not tried:
         return None

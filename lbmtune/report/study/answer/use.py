@@ -9,7 +9,7 @@ from lbmtune.printable import plain
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer.beside import differs, fastest_sustained, overtaking
-from lbmtune.report.study.answer.words import device_words, words
+from lbmtune.report.study.answer.words import device_option, device_words, words
 from lbmtune.report.study.steps import SLOWER
 from lbmtune.units import format_mlups
 
@@ -109,6 +109,11 @@ def file_of(study: StudyRecord, trial: Trial) -> str:
     return "best.json" if trial is study.ranked[0] else f"trial-{trial.number}.json"
 
 
+def profiling(study: StudyRecord, trial: Trial) -> str:
+    """Return the command that measures where the time of a kernel goes."""
+    return f"lbmtune profile {file_of(study, trial)} --device {device_option(study)} --output profile.html"
+
+
 def tabs(one: Used) -> tuple[Tab, ...]:
     """Return the ways to use a kernel. They run in a folder with its file."""
     if one.study.header.spec.kernel:
@@ -185,11 +190,10 @@ def _python(one: Used) -> str:
 
 
 def _command_line(one: Used) -> str:
-    on = "cpu" if one.study.header.backend == "cpu" else "0"
     return (
         f"lbmtune explain {one.file}   # legality, bytes, limits; runs nothing\n"
-        f"lbmtune measure {one.file} --device {on}   # verify, then time, on this machine\n"
-        f"lbmtune profile {one.file} --device {on} --output profile.html   # losses with counters\n"
+        f"lbmtune measure {one.file} --device {device_option(one.study)}   # verify, then time, on this machine\n"
+        f"{profiling(one.study, one.trial)}   # losses with counters\n"
         "lbmtune report .   # this page again\n"
     )
 

@@ -20,7 +20,6 @@ from lbmtune.report.study.answer.beside import (
     of_trial,
     overtaking,
     tried_of_one_step,
-    untold,
 )
 from lbmtune.report.study.answer.words import device_words, words
 from lbmtune.report.study.steps import CellsRead, power_bound_text, with_halos
@@ -179,19 +178,15 @@ def _ties(study: StudyRecord) -> str:
     if study.header.spec.objective != "mlups":
         return ""
     tied = sorted(study.tied)
-    near = untold(study)
-    if near and not tied:
-        return f"The rounds of the finals are too few to tell if trial{_named(near)} {_are(near)} slower."
+    if study.untold and not tied:
+        are = "are" if len(study.untold) > 1 else "is"
+        return f"The rounds of the finals are too few to tell if trial{_named(study.untold)} {are} slower."
     if not tied:
         return _alone(study)
     speeds = [trial.mlups or 0.0 for trial in study.ranked if trial.number in {*tied, study.ranked[0].number}]
     low, high = format_mlups(min(speeds)), format_mlups(max(speeds))
     within = "" if high == format_mlups(study.ranked[0].mlups or 0.0) else f" ({low} to {high})"
     return f"Tied with trial{_named(tied)}{within}: their order is chance."
-
-
-def _are(numbers: Sequence[int]) -> str:
-    return "are" if len(numbers) > 1 else "is"
 
 
 def _named(numbers: Sequence[int]) -> str:

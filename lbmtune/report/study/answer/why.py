@@ -25,6 +25,7 @@ from lbmtune.report.study.answer.update_time import (
     shown_parts,
     unknown,
 )
+from lbmtune.report.study.answer.use import profiling
 from lbmtune.report.study.steps import SLOWER
 from lbmtune.report.waterfall import Step, add_waterfall
 from lbmtune.units import format_mlups, format_ps, format_rate
@@ -129,7 +130,8 @@ def said(study: StudyRecord, profile: Profile | None = None) -> str:
     alone += f" ({first.share:.1%})."
     doubt = "" if no_help(study) or unknown(study) else _exceeded(study)
     told = _rest(study, others, whole - (first.seconds or 0.0), profile)
-    return " ".join(filter(None, (alone, told, "" if no_help(study) else speeds, doubt, _over_seconds(study))))
+    model = "" if no_help(study) else speeds
+    return " ".join(filter(None, (alone, told, model, doubt, _error(study), _over_seconds(study))))
 
 
 def _sustained(study: StudyRecord, other: Trial) -> str:
@@ -161,7 +163,7 @@ def _exceeded(study: StudyRecord) -> str:
     return (
         f"Memory's part may be too large: trial {highest.number} drew {format_rate(drawn)} from this memory, at which "
         f"it would be {format_ps(moved / drawn)} ps{_left_then(study, taken_s - moved / drawn)}. How the time divides "
-        f"is rough.{_error(study)}"
+        "is rough."
     )
 
 
@@ -206,10 +208,7 @@ def _by_clock(study: StudyRecord) -> str:
 
 def measuring(study: StudyRecord, profile: Profile | None = None) -> str:
     """Return the command that measures what the model does not explain; empty if it does, or if that was measured."""
-    if profile:
-        return ""
-    device = "cpu" if study.header.backend == "cpu" else "0"
-    return f"lbmtune profile best.json --device {device} --output profile.html" if unknown(study) else ""
+    return profiling(study, study.ranked[0]) if unknown(study) and not profile else ""
 
 
 def _by_levels(profile: Profile) -> str:
@@ -251,12 +250,12 @@ def _rest(study: StudyRecord, others: Sequence[Part], beyond: float, profile: Pr
         speed, less = format_mlups(predicted.mlups), 1 - predicted.mlups / measured
         return (
             f"{left} {_nearly_bound(study)}What each term adds is not certain: the model predicts {speed} MLUPS, "
-            f"{less:.1%} less than was measured{_slow_memory(study)}.{_error(study)}"
+            f"{less:.1%} less than was measured{_slow_memory(study)}."
         )
     if unknown(study):
         model = f"the model adds {sum_ps} ps ({named}), and {last}" if added else "the model has nothing but the limit"
         levels = f" {_by_levels(profile)}" if profile else ""
-        return f"What takes the other {format_ps(beyond)} ps is not known: {model}.{_error(study)}{levels}"
+        return f"What takes the other {format_ps(beyond)} ps is not known: {model}.{levels}"
     if beyond <= 0:
         return f"The kernel is {format_ps(-beyond)} ps faster than that."
     return f"The model adds {sum_ps} ps ({named}); {last}."
@@ -270,7 +269,7 @@ def _slow_memory(study: StudyRecord) -> str:
     limit = binding(study, winner)
     if limit is None or limit.name != MEMORY or not 0 < begins < drawn:
         return ""
-    return f", as it begins with {format_rate(begins)} of memory where the kernel draws {format_rate(drawn)}"
+    return f", in part as it begins with {format_rate(begins)} of memory where the kernel draws {format_rate(drawn)}"
 
 
 def _error(study: StudyRecord) -> str:
@@ -279,7 +278,7 @@ def _error(study: StudyRecord) -> str:
     if not known:
         return ""
     error = median(relative_error(t.prediction.mlups, t.mlups or 0.0) for t in known if t.prediction)
-    return f" The median error of the model over {len(known)} finalists is {error:.1%}."
+    return f"The median error of the model over {len(known)} finalist{'s' * (len(known) > 1)} is {error:.1%}."
 
 
 def limit_said(study: StudyRecord) -> str:

@@ -1,5 +1,6 @@
 """Kernels in the words of the field."""
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.own_kernel.config import is_own
 from lbmtune.records import Trial
@@ -34,6 +35,11 @@ def precision(config: KernelConfig) -> str:
     """Name the number formats: 'fp32', or 'fp16s stored, fp32 computed'."""
     stored, computed = config.storage, config.compute
     return stored if stored == computed else f"{stored} stored, {computed} computed"
+
+
+def device_option(study: StudyRecord) -> str:
+    """Return the device of a command on a machine like that of the study: its first GPU, or the processor."""
+    return "cpu" if BACKENDS[study.header.backend].shares_host else "0"
 
 
 def device_words(study: StudyRecord) -> str:
