@@ -7,7 +7,7 @@ from statistics import median
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records import Conditions, Sustained, Trial
 from lbmtune.records.comparison.race import Verdict
-from lbmtune.records.comparison.repeats import repeat_interval
+from lbmtune.records.comparison.repeats import percent, repeat_interval
 from lbmtune.records.profile import Profile
 from lbmtune.records.spec import TimingProtocol
 from lbmtune.records.study import StudyRecord
@@ -47,11 +47,23 @@ def race_text(study: StudyRecord, numbered: str = "") -> str:
     allowed = "" if spec.max_power_w is None else " within the power"
     keys = {trial.number: f"{numbered}{trial.number}" if numbered else trial.key for trial in study.trials}
     race = replace(study.race, untold=study.untold)
-    return race.sentence(keys, study.ranked[0].number, f"{leads}{allowed}")
+    told = race.sentence(keys, study.ranked[0].number, f"{leads}{allowed}")
+    return "; ".join(filter(None, (told, _over_seconds(study, keys))))
+
+
+def _over_seconds(study: StudyRecord, keys: dict[int, str]) -> str:
+    """Say that the winner leads over seconds alone, and by how much; empty if it leads in bursts."""
+    winner, first = study.ranked[0], study.overtaken
+    if first is None or not (winner.sustained and first.sustained):
+        return ""
+    lead = percent(winner.sustained.mlups / first.sustained.mlups - 1)
+    return f"over seconds without a pause {keys[winner.number]} is {lead} faster than {keys[first.number]}, and wins"
 
 
 def _leads(study: StudyRecord, race: Verdict) -> str:
     """Say why the winner comes before those that are tied with it: by its footprint, or by speed if all have one."""
+    if study.overtaken:
+        return "is the fastest of them over seconds"
     level = {race.first, *race.tied}
     footprints = {t.prediction.footprint_bytes if t.prediction else None for t in study.ranked if t.number in level}
     if len(footprints) > 1:
@@ -158,7 +170,7 @@ def faster_first(study: StudyRecord) -> str:
 def above_the_winner(study: StudyRecord) -> Trial | None:
     """Return the fastest trial of the search alone if it lies above the interval of the winner's final."""
     winner = study.winner
-    if winner is None or winner.final is None or study.header.spec.objective != "mlups":
+    if winner is None or winner.final is None or study.overtaken or study.header.spec.objective != "mlups":
         return None
     first = [t for t in study.ranked if t.final is None]
     best = max(first, key=lambda t: t.best_measurement.mlups, default=None)

@@ -27,6 +27,8 @@ from lbmtune.records.quantities import Count, LogRatio, NotNegative, Positive
 from lbmtune.records.spec import StudySpec
 
 T = TypeVar("T")
+OVERTAKES = 0.02
+"""Relative lead over seconds without a pause from which on it is clear."""
 CEILING_STREAMS = 19
 """Arrays that a copy of many streams reads and writes at once."""
 
@@ -152,7 +154,42 @@ class StudyRecord:
 
     @cached_property
     def ranked(self) -> tuple[Trial, ...]:
-        """Return the verified trials, best first by the objective.
+        """Return the verified trials, best first: by the objective, but for one that leads over seconds.
+
+        A solver runs without a pause. If speed is the only objective, the first is the trial that is clearly the
+        fastest in a sustained run, of those that are as well proven as the fastest in bursts.
+        """
+        leader = self._leader_over_seconds
+        if leader is None:
+            return self._by_objective
+        return (leader, *(trial for trial in self._by_objective if trial is not leader))
+
+    @property
+    def overtaken(self) -> Trial | None:
+        """Return the trial that is the fastest in bursts, if another one wins over seconds without a pause."""
+        return self._by_objective[0] if self._leader_over_seconds else None
+
+    @cached_property
+    def _leader_over_seconds(self) -> Trial | None:
+        """The trial that overtakes the fastest in bursts over seconds by more than the spread of bursts, or None."""
+        first = next(iter(self._by_objective), None)
+        if first is None or self.header.spec.objectives != ("mlups",) or not (first.sustained and first.final):
+            return None
+        runs = {t.number: t.sustained.mlups for t in self._by_objective if t.sustained and not t.sustained.disturbed}
+        alike = (t for t in self._by_objective if t.number in runs and self._standing(t) == self._standing(first))
+        leader = max(alike, key=lambda trial: runs[trial.number], default=first)
+        if first.number not in runs or leader is first:
+            return None
+        lead = runs[leader.number] / runs[first.number] - 1
+        return leader if lead > max(OVERTAKES, self.interval(first).half_width) else None
+
+    def _standing(self, trial: Trial) -> tuple[bool, int, bool]:
+        """Return how well a trial is measured and proven, whatever its objectives; lower is better."""
+        return trial.final is None, self.power_rank(trial), not trial.proven
+
+    @cached_property
+    def _by_objective(self) -> tuple[Trial, ...]:
+        """The verified trials, best first by the objective.
 
         Those with a final measurement come first, then those that were verified at full size, then those of which each
         objective is known. Of those that the finals do not tell from the fastest, the best by further objectives comes
@@ -162,13 +199,11 @@ class StudyRecord:
         valid = [t for t in self.trials if t.mlups is not None]
         names = self.header.spec.objectives
 
-        def rank(trial: Trial) -> tuple[bool, int, bool, bool, list[float], float]:
+        def rank(trial: Trial) -> tuple[tuple[bool, int, bool], bool, list[float], float]:
             tied = names[0] == "mlups" and trial.number in self._level
             costs = [self.cost(trial, name) for name in (*names, *(["footprint"] if tied else []))]
             return (
-                trial.final is None,
-                self.power_rank(trial),
-                not trial.proven,
+                self._standing(trial),
                 None in costs[: len(names)],
                 [inf if cost is None else cost for cost in costs],
                 -(trial.mlups or 0.0),
@@ -262,13 +297,16 @@ class StudyRecord:
     def tied(self) -> frozenset[int]:
         """Return the numbers of trials that the interval of the fastest covers, measured alike: order by chance.
 
-        One that was slower at 95 % in the same rounds of the finals is none of them.
+        One that was slower at 95 % in the same rounds of the finals is none of them. None is if the winner leads over
+        seconds alone, of which there is one run each.
         """
         best, *others = self.ranked or (None,)
         if best is None or self.header.spec.objective != "mlups":
             return frozenset()
         if best.number in self._level:
             return frozenset(self._level) - {best.number}
+        if self.overtaken:
+            return frozenset()
         low = self.interval(best).low_mlups
         alike = (t for t in others if t and (t.final is None) == (best.final is None))
         return frozenset(t.number for t in alike if (t.mlups or 0.0) >= low and not slower(t, best))
@@ -276,7 +314,7 @@ class StudyRecord:
     @cached_property
     def untold(self) -> tuple[int, ...]:
         """Return the finalists that may be as fast as the winner: their rounds do not tell, and the intervals meet."""
-        if self.race is None:
+        if self.race is None or self.overtaken:
             return ()
         low = self.interval(self.ranked[0]).low_mlups
         near = (trial for trial in self.ranked if trial.number in self.race.untold)

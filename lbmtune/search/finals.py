@@ -262,7 +262,8 @@ def record_accuracy(search: Search, plan: Plan) -> None:
         rounding = rounding_of(config)
         own = trial.accuracy if trial.accuracy and trial.accuracy.points else None
         whole = own or known.get(rounding) or search.kept_accuracy(config)
-        if rounding not in known and not whole and not plan.fits(plan.needs.accuracy_s, "accuracy"):
+        what = "accuracy of other number formats" if known else "accuracy"
+        if rounding not in known and not whole and not plan.fits(plan.needs.accuracy_s, what):
             return
         if rounding not in known:
             if not whole:

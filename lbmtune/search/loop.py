@@ -37,6 +37,8 @@ _PREDICTION_S = 4e-4
 """Seconds of a prediction on a core, roughly."""
 _DEFAULT_AFTER = 12
 """Trials after which the default kernel has its turn: late enough that nothing else waits for it."""
+_DEFAULT_BY = 0.5
+"""Share of the time of the search from which on it has its turn whatever was tried: studies may be short."""
 _LOOK_EVERY = 10.0
 """Time between looks at what is left to gain, in multiples of what one takes."""
 _FIRST_PROOF = 0.25
@@ -81,6 +83,7 @@ class Loop:
         for index, trial in self._known.items():
             self._strategy.observe(index, seen_of(trial))
         self._begin_s = now()
+        self._default_due_s = self._begin_s + _DEFAULT_BY * min(plan.search_left_s(), self._seconds)
         self._proof_due_s = self._begin_s + min(_PROOF_EVERY * plan.needs.proof_s, _FIRST_PROOF * plan.search_left_s())
 
     def run(self) -> str:
@@ -207,7 +210,8 @@ class Loop:
 
     def _default_if_due(self) -> list[int]:
         """Return the default kernel if it is time for it and nobody has asked for it yet."""
-        if self._default is None or len(self._known) < _DEFAULT_AFTER or self._default in self._known:
+        due = len(self._known) >= _DEFAULT_AFTER or now() >= self._default_due_s
+        if self._default is None or not due or self._default in self._known:
             return []
         given = (self._left, self._compiling, self._ready, self._measuring.values())
         return [] if any(self._default in places for places in given) else [self._default]

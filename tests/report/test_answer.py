@@ -28,11 +28,11 @@ from lbmtune.records.best_json.document import encode_best
 from lbmtune.records.profile import KERNEL, STREAMING, Profile
 from lbmtune.records.remarks import faster_first, race_text
 from lbmtune.records.store import read_study
-from lbmtune.records.study import StudyRecord
+from lbmtune.records.study import OVERTAKES, StudyRecord
 from lbmtune.report.limits import binding, limits_of
 from lbmtune.report.study import page, roofline, steps
 from lbmtune.report.study.answer import section, use, verdict, why
-from lbmtune.report.study.answer.beside import beside, missing, none_published, overtaking
+from lbmtune.report.study.answer.beside import beside, missing, none_published
 from lbmtune.report.study.answer.doubts import Doubts, doubts
 from lbmtune.report.study.answer.kinds import kind_rows
 from lbmtune.report.study.answer.update_time import FASTER, measured_s, shown_parts
@@ -51,6 +51,12 @@ from tests.support.studies.made_up_profile import PROFILE
 MOMENTS = cuda.TemporalBlocking(representation="moments", steps=3)
 H100_FAST = RECORDED / "nvidia-h100" / "d3q19-box-fast-fp32"
 WAVEFRONT = cpu.Wavefront(scheme="esoteric-pull", steps=8, tile=(64, 1))
+
+
+def of_bursts() -> StudyRecord:
+    """Return a study on a processor whose winner is a wavefront: no trial of it was measured over seconds."""
+    study = read_study(RECORDED / "epyc-2-cores" / "d3q19-box-fast-fp32")
+    return replace(study, trials=tuple(replace(trial, sustained=None) for trial in study.trials))
 
 
 @pytest.fixture(scope="module")
@@ -141,67 +147,74 @@ def test_a_first_measurement_of_one_step_counts_and_a_small_lead_over_seconds_is
     info = steps_info(study)
     assert info is not None
     assert "reaches 44,615 MLUPS; the winner is 1.78 times as fast." in " ".join(explanation(study, info))
-    assert overtaking(study) is None
+    assert study.overtaken is None
     (row,) = (row for row in section.beside_rows(study) if row["beside"] == "fastest sustained")
     assert (row["sustained"], row["gain"], row["sustained gain"]) == ("76,034", "1.019 x", "0.995 x")
 
 
-def test_what_is_faster_over_seconds_is_told() -> None:
+def test_what_leads_over_seconds_wins_and_what_is_faster_in_bursts_is_told() -> None:
     study = read_study(RECORDED / "epyc-2-cores" / "d3q19-box-fast-fp32")
-    found = overtaking(study)
     runs = {t.number: t.sustained.mlups for t in study.ranked if t.sustained}
-    assert found is not None
-    assert found.number == max(runs, key=lambda number: runs[number]) == 53
+    assert study.ranked[0].number == max(runs, key=lambda number: runs[number]) == 53
+    assert study.overtaken is not None
+    assert study.overtaken.number == max(study.ranked, key=lambda t: t.mlups or 0.0).number == 25
     assert verdict.title(study) == (
-        "528 MLUPS sustained on 2 cores of AMD EPYC: direct, esoteric-twist, fp32 (trial 53); 663 in bursts: "
-        "wavefront, aa, 8 steps per launch, fp32 (trial 25)"
+        "528 MLUPS sustained on 2 cores of AMD EPYC: direct, esoteric-twist, fp32 (trial 53)"
     )
-    assert verdict.verdict(study).startswith(
-        "For long runs take trial 53; trials 42 (525), 1 (523) are nearly as fast, of one run each. Trial 25 leads in "
-        "bursts only: over 2.1 s without a pause it reaches 448 MLUPS (-32.4%; the reason is not recorded). Trial 25 "
-        "is 1.25 times trial 53, the best of one step per launch (532, esoteric-twist; best of 49) in bursts, 0.85 "
-        "times sustained. Tied with trial 61: their order is chance. No limit is known for trial 53: in bursts its "
-        "152 B per update are 80.89 GB/s, 1.50 times what the benchmark of the model reached."
+    assert verdict.verdict(study) == (
+        "Trials 42 (525), 1 (523) are nearly as fast, of one run each. In bursts trial 25 is faster (663, wavefront, "
+        "aa, 8 steps per launch, fp32): over 2.1 s without a pause it falls to 448 (-32.4%; the reason is not "
+        "recorded), and trial 61 to 486, tied in bursts. Its limit is not known: its 152 B per update are 80.89 GB/s "
+        "in bursts, more than the benchmark of the model reached."
     )
     assert section.gain_titles(study, section.beside_rows(study)) == (
-        "trial 25 over it, in bursts",
-        "trial 53 over it, sustained",
+        "winner over it, in bursts",
+        "winner over it, sustained",
     )
-    assert [cards.whose for cards in section.card_groups(study)] == ["For long runs: trial 53", "In bursts: trial 25"]
-    assert verdict.verdict(study).endswith(
-        "of the model reached. Trial 25 reaches in bursts 65.1% of its limit, arithmetic: 1,018 MLUPS if "
-        "nothing else took time; sustained 44.0%."
+    assert [name for name, _, _ in section.cards(study)][:2] == ["sustained", "speed in bursts"]
+    assert why.said(study) == (
+        "Where the 1,879 ps of an update go is not known: the model takes 2,812 ps for memory alone (152 bytes per "
+        "update at 54.05 GB/s, in place, 32 bytes, shifted, 100% prefetched), more than was measured for all. The "
+        "median error of the model over 7 finalists is 5.6%."
     )
-    why_said = why.said(study)
-    assert (
-        "Memory's part may be too large: trial 53 drew 80.89 GB/s from this memory, at which it would be 296 ps, "
-        "and 149 ps not explained. How the time divides is rough. The median error of the model over 7 finalists is "
-        in why_said
-    )
-    assert "8.93 ps are not explained, within the spread of \u00b164.6 ps" in why_said
-    assert why_said.endswith(
-        "This is of bursts: over 2.1 s an update takes 2,234 ps, 725 more (the reason is not recorded)."
-    )
+    assert why.why_panels(study) == [], "no waterfall of a limit that is none"
+    assert why.measuring(study) == "lbmtune profile best.json --device cpu --output profile.html"
+    assert section.next_step(study, ("scheme",), "memory") is None
     rows = {row["beside"]: row for row in section.beside_rows(study)}
-    assert rows["fastest sustained; best of one step per launch"]["sustained"] == "528"
-    assert rows["winner, in bursts"]["sustained"] == "448"
-    asked_next = section.next_step(study, ("steps",), "arithmetic")
-    assert asked_next
-    assert asked_next.command == "lbmtune profile trial-53.json --device cpu --output profile.html"
-    both = rows["fastest sustained; best of one step per launch"]
-    assert (both["gain"], both["sustained gain"]) == ("1.25 x", "")
+    assert (rows["winner"]["sustained"], rows["fastest in bursts"]["sustained"]) == ("528", "448")
+    assert (rows["fastest in bursts"]["gain"], rows["fastest in bursts"]["sustained gain"]) == ("0.80 x", "1.18 x")
+    assert rows["tied in bursts"]["sustained"] == "486"
     assert rows["default"]["kernel"] == "direct, pull, fp32: layout=soa"
     asked = "lbmtune measure family=direct,storage=fp32,compute=fp32 --study . --device cpu"
     assert rows["default"]["command"] == asked
     assert rows["default"]["source"] == ("median of 9 trials of its scheme; itself not measured in this study:")
-    assert (rows["default"]["MLUPS"], rows["default"]["gain"]) == ("about 162", "about 4.09 x")
+    assert (rows["default"]["MLUPS"], rows["default"]["gain"]) == ("about 162", "about 3.28 x")
     assert rows["default"]["sustained gain"] == "", "it has no sustained speed"
-    assert rows["winner, in bursts"]["sustained gain"] == "1.18 x"
     assert f'data-copy="{asked}"' in page.page(study)
     assert "published" not in rows
     assert none_published(study).startswith("No published speed is known for this device")
     slower = tuple(replace(t, sustained=None) if t.number != 25 else t for t in study.trials)
-    assert overtaking(replace(study, trials=slower)) is None
+    assert replace(study, trials=slower).ranked[0].number == 25
+
+
+def test_only_a_clear_lead_over_seconds_wins() -> None:
+    study = read_study(RECORDED / "epyc-2-cores" / "d3q19-box-fast-fp32")
+    first = next(trial for trial in study.trials if trial.number == 25)
+    assert first.sustained
+
+    def winner(speed: float, *, disturbed: bool = False, beside: tuple[str, ...] = ()) -> int:
+        """Return who wins if trial 53 runs so fast over seconds, and no other trial but 25 does."""
+        runs = {25: first.sustained, 53: replace(first.sustained, mlups=speed, disturbed=disturbed)}
+        trials = tuple(replace(trial, sustained=runs.get(trial.number)) for trial in study.trials)
+        spec = replace(study.header.spec, beside=beside)
+        return replace(study, trials=trials, header=replace(study.header, spec=spec)).ranked[0].number
+
+    speed, spread = first.sustained.mlups, study.interval(first).half_width
+    assert spread > OVERTAKES
+    assert winner((1 + spread) * speed * 0.999) == 25
+    assert winner((1 + spread) * speed * 1.001) == 53
+    assert winner(2 * speed, disturbed=True) == 25
+    assert winner(2 * speed, beside=("footprint",)) == 25
 
 
 def test_a_kernel_that_is_as_fast_with_half_the_memory_is_told() -> None:
@@ -238,8 +251,7 @@ def test_the_limit_that_binds_is_the_lowest_and_has_one_denominator(fast: StudyR
 
 
 def test_one_limit_on_card_roofline_history_and_in_the_text() -> None:
-    for name, allowed in (("nvidia-h100/d3q19-box-fast-fp32", 105_825), ("epyc-2-cores/d3q19-box-fast-fp32", 1_018)):
-        study = read_study(RECORDED / name)
+    for study, allowed in ((read_study(H100_FAST), 105_825), (of_bursts(), 1_018)):
         limit = binding(study, study.ranked[0])
         assert limit is not None
         assert limit.mlups == pytest.approx(allowed, abs=1)
@@ -292,11 +304,10 @@ def test_the_text_tells_the_bandwidth_of_the_model_from_that_of_the_limit() -> N
             "not hidden: 1.27 ps; stages: 0.253 ps; launch: 0.232 ps); the kernel is 0.169 ps faster than that.",
         ),
         (
-            "epyc-2-cores/d3q19-box-fast-fp32",
+            "zen3-2-cores/d3q19-box-fast-fp32",
             "arithmetic alone",
-            "Trial 53 takes 1,895 ps for an update over seconds, at 80.21 GB/s: more than any benchmark of memory "
-            "here, so that neither its limit nor what is left is known. Trial 25, in bursts: arithmetic alone takes "
-            "982 of 1,509 ps (65.1%). The model adds 518 ps (memory: 436 ps",
+            "Arithmetic alone by the model takes 2,933 of 3,663 ps (80.1%). The model adds 607 ps (memory: 607 ps); "
+            "122 ps are not explained, within the spread of \u00b1516 ps.",
         ),
         (
             "nvidia-h200/d3q19-box-fp16s",
@@ -330,7 +341,8 @@ def test_a_kernel_that_follows_the_clock_of_the_multiprocessors_is_not_bound_by_
     study = read_study(H100_FAST)
     told = (
         "over 2.1 s an update takes 12.1 ps, 0.427 more (software power cap). It follows the clock of the "
-        "multiprocessors, 4.5% lower (1,890 instead of 1,980 MHz, memory unchanged), so that these bind it, too."
+        "multiprocessors, 4.5% lower (1,890 instead of 1,980 MHz, memory unchanged), so the multiprocessors bind it, "
+        "too."
     )
     assert told in why.said(study)
     winner = study.ranked[0]
@@ -360,7 +372,7 @@ def test_terms_are_told_alone_and_in_the_words_of_today() -> None:
     assert (memory.alone_ps, memory.ps, exchanges.ps) == ("9.45", "9.45", "")
     assert memory.figures == "27.92 bytes per update at 2954 GB/s, 5 planes in flight"
     assert exchanges.figures.endswith("halos included, 3 warps per scheduler in flight")
-    work, moved, cached, _ = time_parts(read_study(RECORDED / "epyc-2-cores" / "d3q19-box-fast-fp32"))
+    work, moved, cached, _ = time_parts(of_bursts())
     assert work.figures == "159 operations and 1 division per update, 8 cells at once"
     assert moved.figures == "23.96 bytes per update at 54.97 GB/s, in place, 32 bytes, 100% prefetched"
     assert "within the last-level cache" in cached.figures
@@ -490,27 +502,30 @@ def test_who_was_slower_in_the_same_rounds_is_not_tied() -> None:
     assert (one.number, round(one.mlups)) == (9, 240), "finals are compared with finals"
 
 
-def test_the_kernel_that_leads_over_seconds_is_exported_by_a_command() -> None:
+def test_the_kernel_that_leads_over_seconds_is_the_one_to_use() -> None:
     study = read_study(RECORDED / "epyc-2-cores" / "d3q19-box-fast-fp32")
-    step, (first, second) = use.over_seconds(study), use.used(study)
-    assert step is not None
-    assert "trial 53 is faster, 528 MLUPS sustained" in step.reason
-    assert step.command == "lbmtune export . --trial 53 --output trial-53.json"
-    assert (first.file, second.file) == ("trial-53.json", "best.json")
-    python, *_, line = use.tabs(first)
-    assert 'lbmtune.load("trial-53.json", domain=' in python.text
+    found = use.used(study)
+    assert found is not None
+    assert use.over_seconds(study) is None, "it is the winner"
+    python, *_, line = use.tabs(found)
+    assert 'lbmtune.load("best.json", domain=' in python.text
     assert "the study measured 528 sustained, 532 in bursts, on 2 cores of AMD EPYC, 2 threads" in python.text
     assert "multiples of" not in python.text, "one step per launch"
-    assert "lbmtune explain trial-53.json" in line.text
+    assert "lbmtune explain best.json" in line.text
     held = beyond(study)
-    assert {name: json.loads(text)["key"] for name, text in held.files.items()} == {
-        one.file: one.trial.key for one in (first, second)
-    }
+    assert json.loads(held.best)["key"] == found.trial.key
     shown = page.page(study, held)
-    assert shown.count('data-save="trial-53.json" data-from="held-10"') == shown.count('id="held-10"') == 1
-    assert step.command not in shown, "the button is enough"
-    assert step.command in page.page(study)
+    assert shown.count('data-save="best.json" data-from="best-data"') == shown.count('id="best-data"') == 1
     assert "(format lbmtune.report, version 2)" in shown
+
+
+def test_a_small_lead_over_seconds_is_exported_by_a_command() -> None:
+    study = read_study(RECORDED / "nvidia-h200" / "d3q19-cavity-fast-fp32")
+    step = use.over_seconds(study)
+    assert step is not None
+    assert "trial 332 is faster, 76,034 MLUPS sustained" in step.reason
+    assert step.command == "lbmtune export . --trial 332 --output trial-332.json"
+    assert step.command in page.page(study)
     assert use.over_seconds(read_study(RECORDED / "xeon-2-cores" / "d3q19-box-fp32")) is None
 
 
@@ -518,9 +533,11 @@ def test_cards_say_what_binds_a_long_run_and_what_is_not_measured() -> None:
     study = read_study(RECORDED / "nvidia-h100" / "d3q19-box-fast-fp32")
     remarks = {name: remark for name, _, remark in section.cards(study)}
     assert remarks["sustained"].endswith("; held at the power limit of 700 W (mean by counter: 710 W)")
-    assert remarks["memory"] == "26.7 B per update, halos not counted"
+    assert remarks["memory"] == "26.7 B per update without halos, 27.9 B by the model"
     read = partial(cells_read, study.header.spec.case)
-    assert "26.7 B per update, 36.4 B with all halos" in [remark for _, _, remark in section.cards(study, read)]
+    assert "26.7 B per update without halos, 27.9 B by the model, 36.4 B if caches held none" in [
+        remark for _, _, remark in section.cards(study, read)
+    ]
     found = steps_info(study, read)
     assert found is not None
     allowed = steps.halo_mlups(study.ranked[0], read)
@@ -534,12 +551,13 @@ def test_cards_say_what_binds_a_long_run_and_what_is_not_measured() -> None:
     assert remarks["speed in bursts"].startswith("samples of 0.051 s; ±0.30 % within the run")
     on_cpu = {one[0]: one for one in section.cards(read_study(RECORDED / "epyc-2-cores" / "d3q19-box-fast-fp32"))}
     assert on_cpu["energy"] == ("energy", "not measured", "the device reports none")
-    assert on_cpu["memory"][2] == "24 B per update, halos counted"
+    wavefront = {one[0]: one for one in section.cards(read_study(RECORDED / "zen3-2-cores" / "d3q19-box-fast-fp32"))}
+    assert wavefront["memory"][2] == "24 B per update, halos counted"
 
 
 def test_a_small_lead_may_not_hold_and_fp64_has_no_error() -> None:
     study = read_study(RECORDED / "nvidia-h100" / "d3q27-box-trt-fp64")
-    told = "No other trial is tied with it within this run; a lead of 0.39% may not hold in another run."
+    told = "Its lead of 0.39% may not hold in another run."
     assert told in verdict.verdict(study)
     assert ("error", "none", "stored and computed in fp64") in section.cards(study)
     assert config_text(study.ranked[0]).endswith(",width=128,scheme=pull")
@@ -680,7 +698,7 @@ def test_memory_with_all_halos_stands_beside_a_higher_limit(fast: StudyRecord) -
 
 
 def text_of(study: StudyRecord, name: str) -> str:
-    return next(tab.text for tab in use.tabs(use.used(study)[-1]) if tab.name == name)
+    return next(tab.text for tab in use.tabs(use.used(study)) if tab.name == name)
 
 
 def test_the_text_in_python_runs_as_it_is_pasted(
@@ -726,15 +744,13 @@ def test_programs_in_c_begin_as_the_one_in_python_does(tmp_path: Path) -> None:
 
 
 def test_a_cpu_object_says_where_it_runs() -> None:
-    study = read_study(RECORDED / "epyc-2-cores" / "d3q19-box-fast-fp32")
-    notes = {tab.name: tab.note for tab in use.tabs(use.used(study)[-1])}
+    study = of_bursts()
+    notes = {tab.name: tab.note for tab in use.tabs(use.used(study))}
     assert "object code for the processors of the machine that exports" in notes["C"]
     assert notes["Python"] == ""
     assert "lbm_step(flow, 104);" in text_of(study, "C"), "whole launches of 8 steps"
     threads = study.ranked[0].config["threads"]
-    assert f"the study measured 448 sustained, 663 in bursts, on 2 cores of AMD EPYC, {threads} threads" in text_of(
-        study, "C"
-    )
+    assert f"the study measured 663 on 2 cores of AMD EPYC, {threads} threads" in text_of(study, "C")
     hostile = replace(study.header.environment, device='x"; system("%s\\n{y}')
     asked = text_of(replace(study, header=replace(study.header, environment=hostile)), "C")
     assert "on 2 cores of x system(sny, " in asked, "the name of a device cannot end a string or format it"

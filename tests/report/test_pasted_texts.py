@@ -71,7 +71,7 @@ class Pasted:
         for trial in study.trials:
             append_trial(self.folder, trial)
         (self.folder / "best.json").write_bytes(encode_best(best(study)))
-        (text,) = (tab.text for tab in tabs(used(study)[-1]) if tab.name == name)
+        (text,) = (tab.text for tab in tabs(used(study)) if tab.name == name)
         search = os.pathsep.join((str(self._programs), os.environ["PATH"]))
         environment = {**os.environ, "PATH": search, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(

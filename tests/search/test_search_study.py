@@ -1,5 +1,6 @@
 import json
 import re
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -51,6 +52,19 @@ def test_the_default_kernel_is_tried_once_early(tmp_path, place):
     assert len(record.trials) == len(set(evaluator.tried)) == 30
     (trial,) = (one for one in record.trials if from_flat(one.config) == default)
     assert trial.number < 20
+    assert trial.mlups
+
+
+def test_a_study_that_is_too_short_for_many_trials_tries_the_default_kernel(tmp_path):
+    def slow(stage: str, number: int) -> None:
+        time.sleep(0.1 if stage == "measure" else 0.0)
+
+    evaluator, study = FakeEvaluator(at=slow), spec(budget=Budget(seconds=0.8))
+    default = sorted(space_of(study).configs, key=lambda one: -predict(one).mlups)[-1]
+    needs = replace(search(tmp_path, evaluator), default=default)
+    record = run_study(needs, header(study), space_of(study))
+    assert len(record.trials) < 12
+    (trial,) = (one for one in record.trials if from_flat(one.config) == default)
     assert trial.mlups
 
 

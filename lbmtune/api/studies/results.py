@@ -28,7 +28,6 @@ from lbmtune.records.remarks import unfinished
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import read_profile, read_study
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study.answer.use import used
 from lbmtune.report.study.page import Beyond, write_report
 from lbmtune.search.pareto import members
 from lbmtune.search.study import nothing_valid
@@ -233,10 +232,9 @@ def beyond(record: StudyRecord, profile: Profile | None = None) -> Beyond:
     """
     winner = next(iter(record.ranked), None)
     hint = worth_varying(winner.prediction, winner.kernel_config) if winner and winner.prediction else ("", ())
-    held: dict[str, bytes] = {}
-    for one in used(record):
-        with suppress(NothingValidError, InputError):  # of a kernel that this version prints otherwise
-            held[one.file] = encode_best(best(record, trial=None if one.trial is winner else one.trial.number))
+    held = b""
+    with suppress(NothingValidError, InputError):  # of a kernel that this version prints otherwise
+        held = encode_best(best(record))
     cells = partial(cells_read, record.header.spec.case)
     return Beyond(printed_kernel(record), held, cells, hint, profile, _occupancy(record))
 

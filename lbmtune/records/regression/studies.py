@@ -156,10 +156,10 @@ def _between(was: StudyRecord, now: StudyRecord, pairs: Sequence[_Pair]) -> tupl
 def _winners(
     was: StudyRecord, now: StudyRecord, between: float | None, scattered: bool, questions: int
 ) -> Change | None:
-    """Return the best of a study beside the best of an earlier one, whichever kernels they are."""
+    """Return the best of a study beside the best of an earlier one in bursts, whichever kernels they are."""
     if not was.ranked or not now.ranked:
         return None
-    first, last = was.ranked[0], now.ranked[0]
+    first, last = (study.overtaken or study.ranked[0] for study in (was, now))
     alike = (first.final is None) == (last.final is None)
     wider = [one for one in (was.between_first_and_final, now.between_first_and_final) if one is not None]
     spread = between if alike or scattered else max(wider, default=between)

@@ -1,9 +1,8 @@
 """The page of a study: answer, ways to use it, why it is so, evidence, all trials, environment."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from lbmtune.records.best_json.kernel import Kernel
 from lbmtune.records.profile import Profile
@@ -15,11 +14,12 @@ from lbmtune.report.profile_tables import level_rows
 from lbmtune.report.study.answer.beside import none_published
 from lbmtune.report.study.answer.doubts import doubts
 from lbmtune.report.study.answer.kinds import kind_rows
-from lbmtune.report.study.answer.section import beside_rows, card_groups, card_meanings, gain_titles, next_step
+from lbmtune.report.study.answer.section import beside_rows, card_meanings, cards, gain_titles, next_step, winner_text
 from lbmtune.report.study.answer.update_time import shown_parts
-from lbmtune.report.study.answer.use import Tab, Used, over_seconds, tabs, used
+from lbmtune.report.study.answer.use import BEST, over_seconds, tabs, used
 from lbmtune.report.study.answer.verdict import title, verdict
-from lbmtune.report.study.answer.why import levels_said, limit_said, measuring, said, why_panels
+from lbmtune.report.study.answer.why import levels_said, limit_said, measuring, refuted, said, why_panels
+from lbmtune.report.study.answer.words import meaning
 from lbmtune.report.study.coverage import covered, range_rows
 from lbmtune.report.study.finals import finals_info, finals_panels, finals_table, sustained_panels
 from lbmtune.report.study.on_parts import parts_panels, parts_rows, parts_text
@@ -41,14 +41,13 @@ from lbmtune.search.pareto import held_text, members
 class Beyond:
     """Things that a page shows beyond the records of a study; all of it may be left out.
 
-    kernel: of the best trial as this version prints it; files: best.json, and that of a
-    kernel which leads over seconds, by name; cells_read: see `steps.CellsRead`;
-    worth_varying: the largest term of the winner's time and the knobs that act on it; profile: of the winner;
-    occupancy: blocks of the winner on a multiprocessor, their warps, and the most warps.
+    kernel: of the best trial as this version prints it; best: best.json, empty without it; cells_read: see
+    `steps.CellsRead`; worth_varying: the largest term of the winner's time and the knobs that act on it; profile: of
+    the winner; occupancy: blocks of the winner on a multiprocessor, their warps, and the most warps.
     """
 
     kernel: Kernel | None = None
-    files: Mapping[str, bytes] = field(default_factory=dict)
+    best: bytes = b""
     cells_read: CellsRead | None = None
     worth_varying: tuple[str, tuple[str, ...]] = ("", ())
     profile: Profile | None = None
@@ -56,14 +55,6 @@ class Beyond:
 
 
 NOTHING = Beyond()
-
-
-class Way(NamedTuple):
-    """Texts that use a kernel. held: its file as the page carries it; empty if it does not."""
-
-    used: Used
-    tabs: tuple[Tab, ...]
-    held: str
 
 
 def write_report(study: StudyRecord, path: Path, beyond: Beyond = NOTHING) -> None:
@@ -75,7 +66,8 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
     """Return the HTML text."""
     shown, why, header = panels(study, beyond.cells_read), why_panels(study, beyond.profile), study.header
     term, knobs = beyond.worth_varying
-    table, beside = trial_table(study), beside_rows(study)
+    parts = () if refuted(study) else shown_parts(study)
+    table, beside, one = trial_table(study), beside_rows(study), used(study)
     return filled(
         "report.html",
         ("script.js", "tabs.js", "detail.js", "trials.js", "explore.js", "begin.js"),
@@ -83,25 +75,31 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         figures=shown,
         study=study,
         title=title(study),
+        meaning=meaning(study.ranked[0].kernel_config) if study.ranked else "",
         verdict=verdict(study, beyond.cells_read, beyond.profile),
         beside=beside,
         gain_titles=gain_titles(study, beside),
+        sustained=any(row["sustained"] for row in beside),
         none_published=none_published(study),
         next=next_step(study, knobs, term, beyond.profile),
-        ways=[Way(one, tabs(one), _held(beyond, one)) for one in used(study)],
+        used=one,
+        tabs=tabs(one) if one else (),
+        file=BEST,
+        best_file=packed(beyond.best) if beyond.best else "",
         over_seconds=over_seconds(study),
         why=why,
         why_said=f"{said(study, beyond.profile)} {limit_said(study)}".strip() if study.ranked else "",
         measured_said=levels_said(study, beyond.profile) if beyond.profile else "",
         levels=level_rows(beyond.profile) if beyond.profile else [],
         why_command=measuring(study, beyond.profile) if study.ranked else "",
-        parts=shown_parts(study),
-        overlaps=any(one.alone_ps for one in shown_parts(study)),
+        parts=parts,
+        overlaps=any(one.alone_ps for one in parts),
         unfinished=unfinished(study),
         doubts=doubts(study),
         description_disturbance=description_disturbance(*header.cpu_shares),
         subject=subject(header.spec.case, [trial.kernel_config for trial in study.trials], header.spec.families),
-        card_groups=card_groups(study, beyond.cells_read, beyond.profile),
+        config=winner_text(study),
+        cards=cards(study, beyond.cells_read, beyond.profile),
         terms=card_meanings(),
         outcomes=outcome_info(study),
         illegal=header.illegal_configurations,
@@ -127,11 +125,6 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         costs=study.costs,
         pace=study.verified_per_s,
     )
-
-
-def _held(beyond: Beyond, one: Used) -> str:
-    found = beyond.files.get(one.file)
-    return packed(found) if found else ""
 
 
 def panels(study: StudyRecord, cells_read: CellsRead | None = None) -> list[Panel]:

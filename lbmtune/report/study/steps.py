@@ -173,6 +173,11 @@ def _past(study: StudyRecord, winner: Trial, stage: Stage, info: StepsInfo) -> s
     ratio = stage.mlups / info.one_step_mlups
     if ratio <= 1:
         return ""
+    if stage.bytes_per_update >= info.ideal["populations"][0]:
+        return (
+            f"{stage.title} ({what}) reach {format_mlups(stage.mlups)} MLUPS in bursts, {ratio:.2f} times what "
+            f"{format_rate(info.bytes_per_s)} allow: the benchmark underestimates this memory."
+        )
     through = ", through the L2 cache," if stage.kind.on_chip else ""
     return (
         f"{stage.title} ({what}) reach {format_mlups(stage.mlups)} MLUPS in bursts, "

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from lbmtune.catalogue.config import Scalar, from_flat
 from lbmtune.records import Trial
+from lbmtune.records.comparison.race import slower
 from lbmtune.records.gain import paired_with_winner
 from lbmtune.records.study import StudyRecord, once
-from lbmtune.report.study.answer.words import device_option, words
+from lbmtune.report.study.answer.words import device_option, meaning, words
 from lbmtune.report.study.steps import SLOWER, best_of_stages
 from lbmtune.search.kinds import is_default
 from lbmtune.units import format_mlups
@@ -36,7 +37,7 @@ class Beside:
     """A kernel to compare the winner with. gain: the winner's speed over its; trial: None of a published one.
 
     source: of a published one; of a trial what tells its speed from the winner's, which is of the finals.
-    footprint_bytes: of all buffers, 0 if it is not recorded.
+    footprint_bytes: of all buffers, 0 if it is not recorded; meaning: of the words of the kernel, '' if not known.
     """
 
     what: str
@@ -47,6 +48,7 @@ class Beside:
     source: str = ""
     sustained_mlups: float | None = None
     footprint_bytes: int = 0
+    meaning: str = ""
 
 
 @once
@@ -89,9 +91,12 @@ def faster_in_search(study: StudyRecord, one: Trial, *, populations: bool = Fals
 def _named(study: StudyRecord) -> Iterator[tuple[str, Trial | None]]:
     """Yield what a trial to compare the winner with is, and the trial; None of one that the study has not."""
     second = next(iter(study.ranked[1:]), None)
-    yield "tied with it" if second and second.number in study.tied else "runner-up", second
+    if study.overtaken is None:
+        yield "tied with it" if second and second.number in study.tied else "runner-up", second
     yield "fastest sustained", fastest_sustained(study)
     yield from (("nearly as fast sustained", one) for one in nearly_sustained(study))
+    yield "fastest in bursts", study.overtaken
+    yield from (("tied in bursts", one) for one in tied_in_bursts(study))
     if study.header.spec.kernel:
         return
     one, stored = best_of_one_step(study), best_of_one_step(study, populations=True)
@@ -153,6 +158,7 @@ def of_trial(study: StudyRecord, what: str, trial: Trial) -> Beside:
         "first measurement" if winner.final and not trial.final else apart,
         sustained_mlups=run.mlups if run else None,
         footprint_bytes=footprint(trial),
+        meaning=meaning(trial.kernel_config),
     )
 
 
@@ -178,22 +184,24 @@ def fastest_sustained(study: StudyRecord) -> Trial | None:
 
 
 def nearly_sustained(study: StudyRecord) -> list[Trial]:
-    """Return trials besides the winner that one which overtakes it hardly leads over seconds, the fastest first."""
-    first, winner = overtaking(study), study.ranked[0]
-    if first is None or first.sustained is None:
+    """Return the trials that a winner which leads over seconds alone hardly leads, the fastest first."""
+    winner = study.ranked[0]
+    if study.overtaken is None or winner.sustained is None:
         return []
-    least = (1 - SLOWER) * first.sustained.mlups
-    runs = [(t.sustained.mlups, t) for t in study.ranked if t.sustained and not t.sustained.disturbed]
-    near = [(speed, t) for speed, t in runs if speed >= least and t is not first and t is not winner]
+    least = (1 - SLOWER) * winner.sustained.mlups
+    runs = [(t.sustained.mlups, t) for t in study.ranked[1:] if t.sustained and not t.sustained.disturbed]
+    near = [(speed, t) for speed, t in runs if speed >= least and t is not study.overtaken]
     return [trial for _, trial in sorted(near, key=lambda run: -run[0])]
 
 
-def overtaking(study: StudyRecord) -> Trial | None:
-    """Return the trial that is fastest over seconds without a pause, if it then is clearly faster than the winner."""
-    winner, found = study.ranked[0].sustained, fastest_sustained(study)
-    if winner is None or found is None or found.sustained is None:
-        return None
-    return found if found.sustained.mlups > (1 + SLOWER) * winner.mlups else None
+def tied_in_bursts(study: StudyRecord) -> list[Trial]:
+    """Return the trials that are tied with the fastest in bursts, if another one wins over seconds."""
+    first = study.overtaken
+    if first is None:
+        return []
+    low = study.interval(first).low_mlups
+    near = (t for t in study.ranked[1:] if t.final and t is not first and (t.mlups or 0.0) >= low)
+    return [trial for trial in near if not slower(trial, first)]
 
 
 def best_of_one_step(study: StudyRecord, *, populations: bool = False) -> Trial | None:

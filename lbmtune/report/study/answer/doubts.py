@@ -2,11 +2,14 @@
 
 from typing import NamedTuple
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records.remarks import above_the_winner, disturbance, doubt, drift_text, faster_first, unsteadiness
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer.beside import fastest_sustained
 from lbmtune.report.tables import plus_minus
 from lbmtune.units import format_mlups
+
+_WHICH, _HERE = "Which of the trials", "calibrated on this device"
 
 
 class Doubts(NamedTuple):
@@ -29,6 +32,11 @@ def doubts(study: StudyRecord) -> Doubts:
     return Doubts(uncertain=_together(study)) if sum(map(bool, alone)) > 1 else alone
 
 
+def names_candidates(study: StudyRecord) -> bool:
+    """Return whether a doubt names the trials of which any may be the fastest."""
+    return _WHICH in doubts(study).uncertain
+
+
 def _together(study: StudyRecord) -> str:
     winner = study.ranked[0]
     spread, above = study.interval(winner), above_the_winner(study)
@@ -37,12 +45,20 @@ def _together(study: StudyRecord) -> str:
     cause = "this machine was disturbed or its speed changed" if unsteadiness(study) or drift else "the samples scatter"
     low, high = format_mlups(spread.low_mlups), format_mlups(spread.high_mlups)
     known = _candidates(study)
-    which = f"Which of the trials {', '.join(map(str, known))} is the fastest is not known. " if len(known) > 1 else ""
+    which = f"{_WHICH} {', '.join(map(str, known))} is the fastest is not known. " if len(known) > 1 else ""
     each = "each by its key" if which else "it again"
     return (
-        f"{cause}: the winner had {low} to {high}{others}{drift}. {which}When the machine is idle, run the study "
-        f"again, or measure {each}: lbmtune measure {'KEY' if which else winner.key} --study ."
+        f"{cause}: the winner had {low} to {high}{others}{drift}. {which}{_limits_too(study)}When the machine is idle, "
+        f"run the study again, or measure {each}: lbmtune measure {'KEY' if which else winner.key} --study ."
     )
+
+
+def _limits_too(study: StudyRecord) -> str:
+    """Say that what was calibrated on a machine that is not steady is in doubt as well; empty if nothing was."""
+    steady = not (unsteadiness(study) or drift_text(study))
+    if steady or not BACKENDS[study.header.backend].shares_host or _HERE not in study.header.calibrated_how:
+        return ""
+    return "Limits and predictions were calibrated on it, and are in doubt, too. "
 
 
 def _candidates(study: StudyRecord) -> list[int]:

@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from statistics import median
-from typing import NamedTuple
 
 from lbmtune.records import Trial
 from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import left_alone, prediction_doubt
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEANINGS, MEMORY
-from lbmtune.report.limits import binding, contradicted, without_collision
-from lbmtune.report.study.answer.beside import Beside, Missing, beside, differs, missing, of_trial, overtaking
+from lbmtune.report.limits import alone_s, binding, contradicted, without_collision
+from lbmtune.report.study.answer.beside import Beside, Missing, beside, differs, missing, of_trial
 from lbmtune.report.study.answer.update_time import no_help
-from lbmtune.report.study.answer.use import Next, profiling
+from lbmtune.report.study.answer.use import Next
+from lbmtune.report.study.answer.why import refuted
 from lbmtune.report.study.answer.words import config_text
 from lbmtune.report.study.output import output_text, with_output_mlups
 from lbmtune.report.study.steps import CellsRead, bytes_with_halos, power_bound_text, with_halos
@@ -36,42 +36,17 @@ _NEARLY, _HARDLY = 0.02, 0.001
 """Relative differences of two speeds from which on two digits and three tell them."""
 
 
-class Cards(NamedTuple):
-    """Cards of a kernel. whose: what it is for, and its trial; empty if it is the only one; config: it as text."""
-
-    whose: str
-    config: str
-    cards: list[Card]
+def winner_text(study: StudyRecord) -> str:
+    """Return the knobs of the winner; empty if there is none."""
+    return config_text(study.ranked[0]) if study.ranked else ""
 
 
-def card_groups(study: StudyRecord, cells_read: CellsRead | None = None, profile: Profile | None = None) -> list[Cards]:
-    """Return the cards at the top, those of the kernel that overtakes the winner over seconds first if there is one.
-
-    profile: of the winner.
-    """
-    if not study.ranked:
-        return [Cards("", "", cards(study))]
-    other, winner = overtaking(study), study.ranked[0]
-    whose = f"In bursts: trial {winner.number}" if other else ""
-    mine = Cards(whose, config_text(winner), cards(study, cells_read, profile=profile))
-    if other is None:
-        return [mine]
-    return [Cards(f"For long runs: trial {other.number}", config_text(other), cards(study, cells_read, other)), mine]
-
-
-def cards(
-    study: StudyRecord,
-    cells_read: CellsRead | None = None,
-    trial: Trial | None = None,
-    profile: Profile | None = None,
-) -> list[Card]:
-    """Return the cards of a trial; by default of the winner, and how many trials there are. profile: of the winner."""
+def cards(study: StudyRecord, cells_read: CellsRead | None = None, profile: Profile | None = None) -> list[Card]:
+    """Return the cards of the winner, and how many trials there are. profile: of the winner."""
     counted = f"{len(study.ranked)} of {len(study.trials)}"
     trials = ("trials verified", counted, f"{study.header.legal_configurations:,} legal configurations")
     if not study.ranked:
         return [trials]
-    if trial is not None:
-        return _of_trial(study, trial, cells_read)
     several = _on_parts(study)
     return [*([several] if several else []), *_of_trial(study, study.ranked[0], cells_read, profile), trials]
 
@@ -81,7 +56,7 @@ def _of_trial(
 ) -> list[Card]:
     speeds = (_speed(study, winner), _sustained(study, winner))
     found = (
-        *(speeds if winner is study.ranked[0] else reversed(speeds)),
+        *(reversed(speeds) if study.overtaken else speeds),
         _with_output(study, winner),
         _limit(study, winner, cells_read, profile),
         _predicted(study, winner),
@@ -184,7 +159,17 @@ def _halos(winner: Trial, cells_read: CellsRead | None) -> str:
         return ""
     if config.backend == "cpu":
         return ", halos counted"
-    return f", {bytes_with_halos(winner, cells_read):.3g} B with all halos" if cells_read else ", halos not counted"
+    drawn, least = _drawn(winner), winner.best_measurement.bytes_per_update
+    by_model = f", {drawn:.3g} B by the model" if drawn > (1 + _NEARLY) * least else ""
+    all_halos = f", {bytes_with_halos(winner, cells_read):.3g} B if caches held none" if cells_read else ""
+    return f" without halos{by_model}{all_halos}"
+
+
+def _drawn(trial: Trial) -> float:
+    """Return the bytes of an update that cross the memory bus by the model; 0 if it does not tell them."""
+    terms = trial.prediction.terms if trial.prediction else ()
+    alone = next((alone_s(one) for one in terms if one.name == MEMORY), None)
+    return alone * trial.prediction.bandwidth_bytes_per_s if alone and trial.prediction else 0.0
 
 
 def _error(winner: Trial) -> Card | None:
@@ -210,16 +195,11 @@ def _energy(winner: Trial) -> Card | None:
 
 
 def beside_rows(study: StudyRecord) -> list[dict[str, str]]:
-    """Return the winner and the kernels beside it as rows of text, and what is missing, with the reason.
-
-    Gains over seconds are those of the kernel that overtakes the winner, if there is one.
-    """
+    """Return the winner and the kernels beside it as rows of text, and what is missing, with the reason."""
     if not study.ranked:
         return []
-    winner, other = study.ranked[0], overtaking(study)
-    first = other or winner
-    what = WINNER if other is None else f"{WINNER}, in bursts"
-    known = [_row(one, first) for one in (of_trial(study, what, winner), *beside(study))]
+    winner = study.ranked[0]
+    known = [_row(one, winner) for one in (of_trial(study, WINNER, winner), *beside(study))]
     empty = {**dict.fromkeys(known[0], ""), "beside": "default"}
     return [
         *known,
@@ -231,10 +211,7 @@ def gain_titles(study: StudyRecord, rows: Sequence[Mapping[str, str]]) -> tuple[
     """Return the titles of the gains in bursts and over seconds; the second one is empty if no row has one."""
     if not any(row["sustained gain"] for row in rows):
         return f"winner over it{', in bursts' if any(map(differs, study.ranked[:1])) else ''}", ""
-    other = overtaking(study)
-    if other is None:
-        return "winner over it, in bursts", "winner over it, sustained"
-    return f"trial {study.ranked[0].number} over it, in bursts", f"trial {other.number} over it, sustained"
+    return "winner over it, in bursts", "winner over it, sustained"
 
 
 def _missing(one: Missing, winner: Trial) -> dict[str, str]:
@@ -249,19 +226,19 @@ def _missing(one: Missing, winner: Trial) -> dict[str, str]:
     }
 
 
-def _row(one: Beside, first: Trial) -> dict[str, str]:
-    """Return a row. first: the kernel whose gain over seconds it has."""
-    both = (first.sustained.mlups if first.sustained else None, one.sustained_mlups)
+def _row(one: Beside, winner: Trial) -> dict[str, str]:
+    both = (winner.sustained.mlups if winner.sustained else None, one.sustained_mlups)
     gain = both[0] / both[1] if both[0] and both[1] else 0.0
-    shown = not one.what.startswith(WINNER)
+    shown = one.what != WINNER
     return {
         "beside": one.what,
         "MLUPS": format_mlups(one.mlups),
         "sustained": format_mlups(one.sustained_mlups) if one.sustained_mlups else "",
         "gain": _times(one.gain) if shown else "",
-        "sustained gain": _times(gain) if gain and one.trial != first.number else "",
+        "sustained gain": _times(gain) if gain and shown else "",
         "memory": format_bytes(one.footprint_bytes) if one.footprint_bytes else "",
         "kernel": one.kernel,
+        "meaning": one.meaning,
         "source": ", ".join(filter(None, ("" if one.trial is None else f"trial {one.trial}", one.source))),
         "command": "",
     }
@@ -278,14 +255,10 @@ def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str, profile: Pr
 
     knobs, term: those that act on the largest term of the winner's time; profile: of the winner.
     """
-    if not study.ranked or (study.finished and no_help(study)):
+    if not study.ranked or (study.finished and (no_help(study) or refuted(study))):
         return None
     if not study.finished:
         return Next("The study was ended early.", "lbmtune study --resume --output .")
-    if other := overtaking(study):
-        return Next(
-            f"Where the time of trial {other.number} goes is not measured. Measure it:", profiling(study, other)
-        )
     tried = [knob for knob in knobs if _has_others(study, knob)]
     if not tried:
         return None

@@ -8,7 +8,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.printable import plain
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study.answer.beside import differs, fastest_sustained, overtaking
+from lbmtune.report.study.answer.beside import differs, fastest_sustained
 from lbmtune.report.study.answer.words import device_option, device_words, words
 from lbmtune.report.study.steps import SLOWER
 from lbmtune.units import format_mlups
@@ -47,6 +47,8 @@ _ON_GPU = {
     "C++": "Fields may lie on the device, and the last argument of Solver is your stream.",
     "C": "Fields may lie on the device, and the last argument of lbm_create is your stream.",
 }
+BEST = "best.json"
+"""The file that texts read."""
 _STEPS = 100
 """Least time steps that the programs take."""
 
@@ -75,11 +77,10 @@ class Tab(NamedTuple):
 
 @dataclass(frozen=True)
 class Used:
-    """A kernel of a study, and the file of it that texts read."""
+    """The kernel of a study that texts use."""
 
     study: StudyRecord
     trial: Trial
-    file: str = "best.json"
 
     @property
     def steps(self) -> int:
@@ -90,28 +91,19 @@ class Used:
     def name(self) -> str:
         """Return the kernel in words, with its speed: over seconds, if that is another one than in bursts."""
         unit = self.study.header.spec.case.speed_unit
-        run = self.trial.sustained if differs(self.trial) or self.trial is not self.study.ranked[0] else None
+        run = self.trial.sustained if differs(self.trial) or self.study.overtaken else None
         speed = f"{format_mlups(run.mlups if run else self.trial.mlups or 0.0)} {unit}{' sustained' if run else ''}"
         return f"trial {self.trial.number}, {words(self.trial.kernel_config)}: {speed}"
 
 
-def used(study: StudyRecord) -> tuple[Used, ...]:
-    """Return the kernels that texts use: one that is clearly faster over seconds first, then the winner."""
-    if not study.ranked:
-        return ()
-    other = None if study.header.spec.kernel else overtaking(study)
-    first = (Used(study, other, file_of(study, other)),) if other else ()
-    return (*first, Used(study, study.ranked[0]))
+def used(study: StudyRecord) -> Used | None:
+    """Return the kernel that texts use: the winner; None if there is none."""
+    return Used(study, study.ranked[0]) if study.ranked else None
 
 
-def file_of(study: StudyRecord, trial: Trial) -> str:
-    """Return the name of the file of a kernel: best.json of the winner."""
-    return "best.json" if trial is study.ranked[0] else f"trial-{trial.number}.json"
-
-
-def profiling(study: StudyRecord, trial: Trial) -> str:
-    """Return the command that measures where the time of a kernel goes."""
-    return f"lbmtune profile {file_of(study, trial)} --device {device_option(study)} --output profile.html"
+def profiling(study: StudyRecord) -> str:
+    """Return the command that measures where the time of the winner goes."""
+    return f"lbmtune profile {BEST} --device {device_option(study)} --output profile.html"
 
 
 def tabs(one: Used) -> tuple[Tab, ...]:
@@ -149,7 +141,7 @@ def over_seconds(study: StudyRecord) -> Next | None:
         return None
     speed = f"{format_mlups(other.sustained.mlups)} {study.header.spec.case.speed_unit}"
     reason = f"For long runs trial {other.number} is faster, {speed} sustained. In the folder of the study "
-    reason += "this writes its file" + (":" if overtaking(study) else ", for use in place of best.json:")
+    reason += "this writes its file, for use in place of best.json:"
     return Next(reason, f"lbmtune export . --trial {other.number} --output trial-{other.number}.json")
 
 
@@ -166,7 +158,7 @@ def _steps(one: Used) -> int:
 def _measured(one: Used) -> str:
     """Say which speed a program is to be compared with: sustained, if that is another one than in bursts."""
     burst, run, threads = one.trial.mlups or 0.0, one.trial.sustained, one.trial.config.get("threads")
-    differs = run is not None and (abs(run.mlups / burst - 1) > SLOWER or one.trial is not one.study.ranked[0])
+    differs = run is not None and (abs(run.mlups / burst - 1) > SLOWER or one.study.overtaken)
     speed = f"{format_mlups(run.mlups)} sustained, {format_mlups(burst)} in bursts," if run and differs else ""
     counted = f", {threads} thread{'s' * (threads != 1)}" if threads else ""
     return f"the study measured {speed or format_mlups(burst)} on {plain(device_words(one.study))}{counted}"
@@ -179,7 +171,7 @@ def _python(one: Used) -> str:
     given += [("wall_velocity", case.wall_velocity)] if case.moving else []
     return (
         "import lbmtune\n\n"
-        f'flow = lbmtune.load("{one.file}", {", ".join(f"{name}={value!r}" for name, value in given)})\n'
+        f'flow = lbmtune.load("{BEST}", {", ".join(f"{name}={value!r}" for name, value in given)})\n'
         f"# it begins {_BEGINS.get(case.flow, 'at rest')}; flow.initialise(density, velocity) sets your own state\n"
         f"flow.step({steps}){_whole(one)}\n"
         "density, velocity = flow.macroscopic()  # (nz, ny, nx) and (3, nz, ny, nx), lattice units\n"
@@ -191,9 +183,9 @@ def _python(one: Used) -> str:
 
 def _command_line(one: Used) -> str:
     return (
-        f"lbmtune explain {one.file}   # legality, bytes, limits; runs nothing\n"
-        f"lbmtune measure {one.file} --device {device_option(one.study)}   # verify, then time, on this machine\n"
-        f"{profiling(one.study, one.trial)}   # losses with counters\n"
+        f"lbmtune explain {BEST}   # legality, bytes, limits; runs nothing\n"
+        f"lbmtune measure {BEST} --device {device_option(one.study)}   # verify, then time, on this machine\n"
+        f"{profiling(one.study)}   # losses with counters\n"
         "lbmtune report .   # this page again\n"
     )
 
@@ -315,5 +307,5 @@ def _settings(case: Case) -> list[tuple[str, str]]:
 
 def _script(file: str, program: Sequence[str], build: Sequence[str], one: Used) -> str:
     """Return a shell script that exports the solver, writes a program, builds and runs it."""
-    export = f"lbmtune export {one.file} --format {_FORMATS[one.study.header.backend]} --name lbm -o lbm.h &&"
+    export = f"lbmtune export {BEST} --format {_FORMATS[one.study.header.backend]} --name lbm -o lbm.h &&"
     return "\n".join((export, f"cat > {file} <<'END' &&", *program, "END", *build)) + "\n"

@@ -18,9 +18,10 @@ from lbmtune.report.study.answer.beside import (
     footprint,
     nearly_sustained,
     of_trial,
-    overtaking,
+    tied_in_bursts,
     tried_of_one_step,
 )
+from lbmtune.report.study.answer.doubts import names_candidates
 from lbmtune.report.study.answer.words import device_words, words
 from lbmtune.report.study.steps import CellsRead, power_bound_text, with_halos
 from lbmtune.report.study.tables import moved
@@ -43,67 +44,64 @@ _STORED = "best of them that stores populations"
 
 
 def title(study: StudyRecord) -> str:
-    """Name speed, device and winner in one line; the sustained speed if another kernel is faster by that."""
+    """Name speed, device and winner in one line; the sustained speed first if the winner leads by that alone."""
     device, unit = device_words(study), study.header.spec.case.speed_unit
     if not study.ranked:
         return f"No configuration gave a verified measurement on {device}; trials: {len(study.trials)}"
     winner = study.ranked[0]
     speed, name, run = format_mlups(winner.mlups or 0.0), words(winner.kernel_config), winner.sustained
-    other = overtaking(study)
-    if other and other.sustained:
-        sustained, its = format_mlups(other.sustained.mlups), words(other.kernel_config)
-        return (
-            f"{sustained} {unit} sustained on {device}: {its} (trial {other.number}); {speed} in bursts: {name} "
-            f"(trial {winner.number})"
-        )
+    if study.overtaken and run:
+        return f"{format_mlups(run.mlups)} {unit} sustained on {device}: {name} (trial {winner.number})"
     both = f" in bursts, {format_mlups(run.mlups)} sustained," if run and differs(winner) else ""
     return f"{_TITLES[study.header.spec.objective]}{speed} {unit}{both} on {device}: {name}"
 
 
 def verdict(study: StudyRecord, cells_read: CellsRead | None = None, profile: Profile | None = None) -> str:
-    """State what overtakes the winner, its gain, its ties, what is nearly as fast, and the share of its limit.
+    """State the gain of the winner, its ties, what is nearly as fast or faster in bursts, and the share of its limit.
 
     profile: of the winner.
     """
     if not study.ranked:
         return ""
-    other = overtaking(study)
     said = (
-        _overtaken(study),
+        _over_seconds(study),
         _gain(study),
         _ties(study),
-        _bound(study, other, cells_read) if other else "",
+        _in_bursts(study),
         _bound(study, study.ranked[0], cells_read, profile),
         _with_less_memory(study),
     )
     return " ".join(filter(None, said))
 
 
-def _overtaken(study: StudyRecord) -> str:
-    """Say that another kernel is faster over seconds, if one is."""
+def _over_seconds(study: StudyRecord) -> str:
+    """Say which kernels are as fast over seconds, or faster by little."""
     winner, other = study.ranked[0], fastest_sustained(study)
-    if other is None or other.sustained is None or winner.sustained is None:
-        return ""
-    run, unit = winner.sustained, study.header.spec.case.speed_unit
-    if overtaking(study) is None:
-        lead = other.sustained.mlups / run.mlups - 1
+    if other and other.sustained and winner.sustained:
+        lead = other.sustained.mlups / winner.sustained.mlups - 1
         speed = format_mlups(other.sustained.mlups)
         return f"Fastest in bursts; sustained, trial {other.number} reaches {speed}, {lead:.1%} more."
-    reason = ", ".join(run.throttled) or "the reason is not recorded"
-    return (
-        f"For long runs take trial {other.number}{_alike_sustained(study)}. Trial {winner.number} leads in bursts "
-        f"only: over {run.seconds:.1f} s without a pause it reaches {format_mlups(run.mlups)} {unit} "
-        f"({run.mlups / (winner.mlups or run.mlups) - 1:+.1%}; {reason})."
-    )
-
-
-def _alike_sustained(study: StudyRecord) -> str:
-    """Name the kernels whose sustained speed is nearly the highest."""
     named = [f"{one.number} ({format_mlups(one.sustained.mlups)})" for one in nearly_sustained(study) if one.sustained]
     if not named:
         return ""
     are = f"s {', '.join(named)} are" if len(named) > 1 else f" {named[0]} is"
-    return f"; trial{are} nearly as fast, of one run each"
+    return f"Trial{are} nearly as fast, of one run each."
+
+
+def _in_bursts(study: StudyRecord) -> str:
+    """Say which kernel is faster in bursts, and what is left of that over seconds; empty if none is."""
+    first = study.overtaken
+    if first is None or first.sustained is None:
+        return ""
+    run, burst = first.sustained, first.mlups or first.sustained.mlups
+    reason = ", ".join(run.throttled) or "the reason is not recorded"
+    others = [f"trial {t.number} to {format_mlups(t.sustained.mlups)}" for t in tied_in_bursts(study) if t.sustained]
+    tied = f", and {', '.join(others)}, tied in bursts" if others else ""
+    return (
+        f"In bursts trial {first.number} is faster ({format_mlups(burst)}, {words(first.kernel_config)}): over "
+        f"{run.seconds:.1f} s without a pause it falls to {format_mlups(run.mlups)} ({run.mlups / burst - 1:+.1%}; "
+        f"{reason}){tied}."
+    )
 
 
 def _gain(study: StudyRecord) -> str:
@@ -118,27 +116,21 @@ def _gain(study: StudyRecord) -> str:
     if one is None or one is winner:
         named = {_DEFAULT: usual}
     others = {what: trial for what, trial in named.items() if trial and trial is not winner}
-    sustained = {what: _over_seconds(study, trial) for what, trial in others.items()}
+    sustained = {what: _gain_over_seconds(study, trial) for what, trial in others.items()}
     apart = any(sustained.values())
     of_bursts = " in bursts" if differs(winner) else ""
     said = [
-        f"{(winner.mlups or 0.0) / (trial.mlups or 1.0):.2f} times {_numbered(trial, overtaking(study))}the {what} "
+        f"{(winner.mlups or 0.0) / (trial.mlups or 1.0):.2f} times the {what} "
         f"({format_mlups(trial.mlups or 0.0)}, {kind_of(trial.kernel_config).pattern}"
         f"{'' if what == _DEFAULT else _found_among(study, trial, populations=what == _STORED)})"
         f"{sustained[what] or (of_bursts if apart else '')}"
         for what, trial in others.items()
     ]
-    whose = f"Trial {winner.number} is" if overtaking(study) else ""
-    first = f"{whose}{'' if apart else of_bursts} {', '.join(said)}.".lstrip()
+    first = f"{'' if apart else of_bursts} {', '.join(said)}.".lstrip()
     return f"{first[:1].upper()}{first[1:]}{_hardly(study, tuple(others.values()))}" if said else ""
 
 
-def _numbered(trial: Trial, first: Trial | None) -> str:
-    """Name a trial if it is the one that the page recommends for long runs."""
-    return f"trial {trial.number}, " if trial is first else ""
-
-
-def _over_seconds(study: StudyRecord, other: Trial) -> str:
+def _gain_over_seconds(study: StudyRecord, other: Trial) -> str:
     """Return the gain of sustained runs, if it is another one than in bursts."""
     winner = study.ranked[0]
     if not (winner.sustained and other.sustained):
@@ -168,17 +160,19 @@ def _hardly(study: StudyRecord, others: Sequence[Trial]) -> str:
     several = len(few) > 1
     whose = f"Kinds like trial{'s' * several} {' and '.join(map(str, few))}"
     if len(few) == len(counted):
-        whose = "Their kinds" if several else "Its kind"
-    were = "was" if whose == "Its kind" else "were"
-    times = " and ".join("once" if count == 1 else f"{count} times" for count in few.values())
-    return f" {whose} {were} tried {times}, the winner's {winners:,} times: tuned, they may be faster."
+        whose = "Those kinds" if several else "That kind"
+    count, *more = few.values()
+    trials = " and ".join((f"{count} trial{'s' * (count > 1)}", *map(str, more)))
+    return f" {whose} had {trials}, the winner's {winners:,}: tuned, {'they' if several else 'it'} may be faster."
 
 
 def _ties(study: StudyRecord) -> str:
-    if study.header.spec.objective != "mlups":
+    if study.header.spec.objective != "mlups" or study.overtaken:
         return ""
     tied = sorted(study.tied)
     if study.untold and not tied:
+        if names_candidates(study):
+            return ""
         are = "are" if len(study.untold) > 1 else "is"
         return f"The rounds of the finals are too few to tell if trial{_named(study.untold)} {are} slower."
     if not tied:
@@ -203,7 +197,7 @@ def _alone(study: StudyRecord) -> str:
         return "No other trial is tied with it."
     if lead >= NEARLY:
         return "No other trial is tied with it within this run."
-    return f"No other trial is tied with it within this run; a lead of {lead:.2%} may not hold in another run."
+    return f"Its lead of {lead:.2%} may not hold in another run."
 
 
 def _by_power(trial: Trial) -> str:
@@ -235,8 +229,8 @@ def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None, profi
         drawn = format_rate(trial.best_measurement.bandwidth_bytes_per_s)
         each = moved(trial.best_measurement.bytes_per_update)
         return (
-            f"No limit is known for trial {trial.number}: in bursts its {each} per update are {drawn}, "
-            f"{1 + limit.exceeded:.2f} times what the benchmark of the model reached."
+            f"Its limit is not known: its {each} per update are {drawn} in bursts, more than the benchmark of the "
+            "model reached."
         )
     if limit.exceeded:
         bursts = "" if limit.measured else " in bursts"
@@ -244,8 +238,9 @@ def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None, profi
         return f"Trial {trial.number} reaches {share:.1%} of the {said}."
     halos = with_halos(trial, limit.mlups, cells_read)
     run = trial.sustained
-    bursts = " in bursts" if differs(trial) else ""
-    sustained = f"; sustained {run.mlups / limit.mlups:.1%}{_by_power(trial)}" if run and differs(trial) else ""
+    apart = differs(trial) or study.overtaken is not None
+    bursts = " in bursts" if apart else ""
+    sustained = f"; sustained {run.mlups / limit.mlups:.1%}{_by_power(trial)}" if run and apart else ""
     if profile and contradicted(limit, profile):
         return (
             f"Trial {trial.number} reaches{bursts} {share:.1%} of the lowest limit by the model, {limit.name} "

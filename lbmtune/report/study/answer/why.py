@@ -11,10 +11,9 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import EXCHANGE, ISSUE, MEMORY, REFILLS, WAVES
 from lbmtune.report.drawing import CEILING, Figure, plain_figure
 from lbmtune.report.html import Panel, panel
-from lbmtune.report.limits import MUCH, binding, ceiling_of, contradicted, fastest_on_memory, limits_of
+from lbmtune.report.limits import MUCH, Limit, binding, ceiling_of, contradicted, fastest_on_memory, limits_of
 from lbmtune.report.profile import profile_panel
 from lbmtune.report.profile_tables import conclusion
-from lbmtune.report.study.answer.beside import overtaking
 from lbmtune.report.study.answer.update_time import (
     NOT_HIDDEN,
     UNEXPLAINED,
@@ -73,7 +72,7 @@ def why_panels(study: StudyRecord, profile: Profile | None = None) -> list[Panel
     measured = [profile_panel(profile)] if profile else []
     found = parts(study)
     doubtful = prediction_doubt(*study.header.cpu_shares)
-    if not found:
+    if not found or refuted(study):
         return measured
     predicted = study.ranked[0].prediction
     ceiling = predicted.ceiling_source if predicted and not no_help(study) else ""
@@ -83,7 +82,6 @@ def why_panels(study: StudyRecord, profile: Profile | None = None) -> list[Panel
     caption = shown + origin + (f" Predictions are {doubtful}." if doubtful else "")
     limited = binding(study, study.ranked[0]) is not None
     title = "Time of an update: limit and rest" if no_help(study) else "Time of an update, by the model"
-    title = f"Trial {study.ranked[0].number}, in bursts: {title[:1].lower()}{title[1:]}" if overtaking(study) else title
     drawn = why_figure(shown_parts(study), limited=limited)
     return [*measured, panel("why", title, caption, drawn)]
 
@@ -120,13 +118,13 @@ def said(study: StudyRecord, profile: Profile | None = None) -> str:
     limit = binding(study, study.ranked[0])
     if limit is None:
         return speeds
+    if refuted(study):
+        return f"{_refuted(study, limit)} {_error(study)}".strip()
     first, *others = found
     whole = measured_s(study)
     origin = (" by the benchmark" if limit.measured else " by the model") if limit.exceeded else ""
     verb = "take" if first.name in _PLURAL else "takes"
-    other = overtaking(study)
-    whose = f"{_sustained(study, other)} Trial {study.ranked[0].number}, in bursts: {first.name}" if other else ""
-    alone = f"{whose or first.name.capitalize()} alone{origin} {verb} {first.ps} of {format_ps(whole)} ps"
+    alone = f"{first.name.capitalize()} alone{origin} {verb} {first.ps} of {format_ps(whole)} ps"
     alone += f" ({first.share:.1%})."
     doubt = "" if no_help(study) or unknown(study) else _exceeded(study)
     told = _rest(study, others, whole - (first.seconds or 0.0), profile)
@@ -134,20 +132,19 @@ def said(study: StudyRecord, profile: Profile | None = None) -> str:
     return " ".join(filter(None, (alone, told, model, doubt, _error(study), _over_seconds(study))))
 
 
-def _sustained(study: StudyRecord, other: Trial) -> str:
-    """Say what is known of the time of a kernel that overtakes the winner over seconds."""
-    limit, run = binding(study, other), other.sustained
-    assert run
-    took = f"Trial {other.number} takes {format_ps(1e-6 / run.mlups)} ps for an update over seconds"
-    if limit is None:
-        return f"{took}."
-    if limit.refuted:
-        drawn = format_rate(run.mlups * 1e6 * other.best_measurement.bytes_per_update)
-        return (
-            f"{took}, at {drawn}: more than any benchmark of {limit.name} here, so that neither its limit nor what is "
-            "left is known."
-        )
-    return f"{took}; its limit, {limit.name}, alone is {run.mlups / limit.mlups:.1%} of that."
+def refuted(study: StudyRecord) -> bool:
+    """Return whether the winner is faster than the limit of the model, which then tells nothing of its time."""
+    limit = binding(study, study.ranked[0]) if study.ranked else None
+    return limit is not None and limit.refuted
+
+
+def _refuted(study: StudyRecord, limit: Limit) -> str:
+    """Say that the time of an update cannot be divided, as the limit of the model takes longer than the whole."""
+    alone = f"{format_ps(1e-6 / limit.mlups)} ps for {limit.name} alone"
+    return (
+        f"Where the {format_ps(measured_s(study))} ps of an update go is not known: the model takes {alone} "
+        f"({limit.source.partition(': ')[2]}), more than was measured for all."
+    )
 
 
 def _exceeded(study: StudyRecord) -> str:
@@ -199,7 +196,7 @@ def _by_clock(study: StudyRecord) -> str:
     if clocked < SLOWER or abs(slower - clocked) > _FOLLOWS * clocked:
         return ""
     limit = binding(study, winner)
-    doubt = ", so that these bind it, too" if limit and limit.name == MEMORY else ""
+    doubt = ", so the multiprocessors bind it, too" if limit and limit.name == MEMORY else ""
     return (
         f" It follows the clock of the multiprocessors, {clocked:.1%} lower ({now.sm_clock_hz / 1e6:,.0f} instead of "
         f"{then.sm_clock_hz / 1e6:,.0f} MHz, memory unchanged){doubt}."
@@ -208,7 +205,7 @@ def _by_clock(study: StudyRecord) -> str:
 
 def measuring(study: StudyRecord, profile: Profile | None = None) -> str:
     """Return the command that measures what the model does not explain; empty if it does, or if that was measured."""
-    return profiling(study, study.ranked[0]) if unknown(study) and not profile else ""
+    return profiling(study) if (unknown(study) or refuted(study)) and not profile else ""
 
 
 def _by_levels(profile: Profile) -> str:
@@ -285,7 +282,7 @@ def limit_said(study: StudyRecord) -> str:
     """Tell the limit from the ceiling and from the model's memory term."""
     winner = study.ranked[0]
     limit, measured = binding(study, winner), winner.best_measurement
-    if limit is None or limit.name != MEMORY:
+    if limit is None or limit.name != MEMORY or limit.refuted:
         return ""
     ceiling, moved = ceiling_of(study), measured.bytes_per_update
     rate = format_rate(ceiling.bytes_per_s)

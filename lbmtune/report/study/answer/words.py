@@ -3,6 +3,7 @@
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.own_kernel.config import is_own
+from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.kinds import kind_of, steps_per_launch
@@ -21,6 +22,16 @@ def words(config: KernelConfig) -> str:
     else:
         parts = [family, kind.pattern, steps_per_launch(kind.steps)]
     return ", ".join([*parts, precision(config)])
+
+
+def meaning(config: KernelConfig) -> str:
+    """Say what the words of a kernel mean: its family, then its scheme with its source; empty for one of a user."""
+    if is_own(config.family):
+        return ""
+    said = [(type(config).__doc__ or "").partition("\n")[0].rstrip(".")]
+    found = SCHEMES.get(str(config.flat().get("scheme")))
+    said += [f"{found.name}: {found.title} ({found.source})"] if found else []
+    return ". ".join(said)
 
 
 def config_text(trial: Trial) -> str:
