@@ -94,8 +94,9 @@ def row(name: str, study: StudyRecord) -> str:
 
 
 def finals(name: str, study: StudyRecord) -> list[str]:
-    """Return each kind that had a final as a line: speed, paired ratio to the winner, bytes of all buffers."""
+    """Return each kind that had a final as a line: speed, paired ratio to the fastest, bytes of all buffers."""
     had = [(trial, trial.final) for trial in study.ranked if trial.final]
+    had.sort(key=lambda one: one[0] is not study.overtaken)
     return [
         f"| {name} | {kind_of(from_flat(trial.config))} | {final.mlups:,.0f} | "
         f"{_of_the_best(had[0][1], final):.3f} | {_size(trial)} |"

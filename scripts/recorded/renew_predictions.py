@@ -84,7 +84,7 @@ def renew(folder: Path, date: str, pages: Path) -> str:
     if not page.exists():
         return told
     shown = beyond(now, profile_of(best.key, folder.parent, machine))
-    write_report(now, page, replace(shown, files={**shown.files, path.name: path.read_bytes()}))
+    write_report(now, page, replace(shown, best=path.read_bytes()))
     errors = (_error(one) for one in (before, now))
     return f"{told}; median error of all {' then, '.join(f'{error:.1%}' for error in errors)} now"
 
