@@ -6,10 +6,11 @@ from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records.remarks import above_the_winner, disturbance, doubt, drift_text, faster_first, unsteadiness
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer.beside import fastest_sustained
+from lbmtune.report.study.answer.words import named
 from lbmtune.report.tables import plus_minus
 from lbmtune.units import format_mlups
 
-_WHICH, _HERE = "Which of the trials", "calibrated on this device"
+_WHICH, _HERE = "Which of the trial", "calibrated on this device"
 
 
 class Doubts(NamedTuple):
@@ -45,7 +46,7 @@ def _together(study: StudyRecord) -> str:
     cause = "this machine was disturbed or its speed changed" if unsteadiness(study) or drift else "the samples scatter"
     low, high = format_mlups(spread.low_mlups), format_mlups(spread.high_mlups)
     known = _candidates(study)
-    which = f"{_WHICH} {', '.join(map(str, known))} is the fastest is not known. " if len(known) > 1 else ""
+    which = f"{_WHICH}{named(known)} is the fastest is not known. " if len(known) > 1 else ""
     each = "each by its key" if which else "it again"
     return (
         f"{cause}: the winner had {low} to {high}{others}{drift}. {which}{_limits_too(study)}When the machine is idle, "

@@ -22,7 +22,7 @@ from lbmtune.report.study.answer.beside import (
     tried_of_one_step,
 )
 from lbmtune.report.study.answer.doubts import names_candidates
-from lbmtune.report.study.answer.words import device_words, words
+from lbmtune.report.study.answer.words import device_words, named, words
 from lbmtune.report.study.steps import CellsRead, power_bound_text, with_halos
 from lbmtune.report.study.tables import moved
 from lbmtune.search.kinds import kind_of
@@ -34,8 +34,6 @@ _TITLES = {
     "energy": "Least energy: ",
     "accuracy": "Most accurate: ",
 }
-_NAMED = 3
-"""Tied trials that are named."""
 _FEW = 3
 """Trials of a kind up to which it was hardly searched."""
 _DEFAULT = "default"
@@ -174,19 +172,13 @@ def _ties(study: StudyRecord) -> str:
         if names_candidates(study):
             return ""
         are = "are" if len(study.untold) > 1 else "is"
-        return f"The rounds of the finals are too few to tell if trial{_named(study.untold)} {are} slower."
+        return f"The rounds of the finals are too few to tell if trial{named(study.untold)} {are} slower."
     if not tied:
         return _alone(study)
     speeds = [trial.mlups or 0.0 for trial in study.ranked if trial.number in {*tied, study.ranked[0].number}]
     low, high = format_mlups(min(speeds)), format_mlups(max(speeds))
     within = "" if high == format_mlups(study.ranked[0].mlups or 0.0) else f" ({low} to {high})"
-    return f"Tied with trial{_named(tied)}{within}: their order is chance."
-
-
-def _named(numbers: Sequence[int]) -> str:
-    """Return the numbers of one trial or several, after the word 'trial'."""
-    more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
-    return f"{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers[:_NAMED]))}{more}"
+    return f"Tied with trial{named(tied)}{within}: their order is chance."
 
 
 def _alone(study: StudyRecord) -> str:

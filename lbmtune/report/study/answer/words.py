@@ -1,5 +1,7 @@
 """Kernels in the words of the field."""
 
+from collections.abc import Sequence
+
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.own_kernel.config import is_own
@@ -7,6 +9,9 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.kinds import kind_of, steps_per_launch
+
+_NAMED = 3
+"""Trials that are named, of several."""
 
 
 def words(config: KernelConfig) -> str:
@@ -32,6 +37,12 @@ def meaning(config: KernelConfig) -> str:
     found = SCHEMES.get(str(config.flat().get("scheme")))
     said += [f"{found.name}: {found.title} ({found.source})"] if found else []
     return ". ".join(said)
+
+
+def named(numbers: Sequence[int]) -> str:
+    """Return the numbers of one trial or several, after the word 'trial'."""
+    more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
+    return f"{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers[:_NAMED]))}{more}"
 
 
 def config_text(trial: Trial) -> str:
