@@ -75,11 +75,15 @@ class OwnSimulation(Simulation):
         for name, value in values.items():
             self.buffers[name][...] = self.xp.asarray(value)
 
-    def arrays(self) -> dict[str, Array]:
-        """Return copies of all buffers in the memory of the host, by the argument that each is in the next launch."""
+    def arrays(self, xp: ModuleType = np) -> dict[str, Array]:
+        """Return copies of all buffers, by the argument that each is in the next launch.
+
+        xp: the module of the copies: NumPy of those in the memory of the host, or that of the device.
+        """
         self.device.synchronize()
         swapped = self._swapped if self.steps_done % self.cycle_steps else {}
-        return {name: on_host(self.buffers[swapped.get(name, name)], self.xp) for name in self.buffers}
+        found = {name: self.buffers[swapped.get(name, name)] for name in self.buffers}
+        return {name: on_host(one, self.xp) if xp is np else one.copy() for name, one in found.items()}
 
     def _passed(self, flip: int) -> list[Any]:
         """Return the arguments of a launch. flip: 1 if buffers have changed places."""
@@ -101,13 +105,29 @@ def poison(argument: Argument, buffer: Array) -> None:
         buffer.fill(np.nan)
 
 
-def first_values(argument: Argument, elements: int, seed: int) -> Array:
-    """Return random first values of a buffer, as its description bounds them; whole numbers include both bounds."""
+def first_values(argument: Argument, elements: int, seed: int, xp: ModuleType = np) -> Array:
+    """Return random first values of a buffer, as its description bounds them; whole numbers include both bounds.
+
+    xp: the module of the array. Real numbers on a device are made there, without a copy of each.
+    """
     low, high = argument.random
+    if xp is not np:
+        if argument.is_whole:
+            return xp.asarray(first_values(argument, elements, seed))
+        return (low + (high - low) * _scattered(elements, seed, xp)).astype(argument.type)
     random = np.random.default_rng(seed)
     if argument.is_whole:
         return random.integers(int(low), int(high), elements, dtype=argument.type, endpoint=True)
     return random.uniform(low, high, elements).astype(argument.type)
+
+
+def _scattered(elements: int, seed: int, xp: ModuleType) -> Array:
+    """Return numbers from 0 to 1 by mixing the bits of their places. Source: Appleby, MurmurHash3."""
+    mixed = xp.arange(elements, dtype=np.uint32) + np.uint32((seed + 1) * 0x9E3779B9 & 0xFFFFFFFF)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        mixed ^= mixed >> np.uint32(shift)
+        mixed *= np.uint32(factor)
+    return (mixed ^ (mixed >> np.uint32(16))) / np.float64(2**32)
 
 
 def on_host(array: Array, xp: ModuleType) -> Array:

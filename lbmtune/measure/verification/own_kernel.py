@@ -34,6 +34,8 @@ Step = Callable[[Arrays, int], Arrays]
 """Returns the arrays after one launch, before any change places. Takes also how many launches were before it."""
 _ODD = "odd"
 """Name by which a reference in NumPy may ask whether a launch is an odd one: 0 or 1."""
+_XP = "xp"
+"""Name by which it may ask for the module of its arrays, which are then those of the device: NumPy or CuPy."""
 _ROUNDINGS = 32
 """Roundings of the largest value that a launch may deviate by, unless the description says more."""
 
@@ -54,12 +56,19 @@ def _launched(simulation: OwnSimulation, launches: int) -> Iterator[Verification
         arrays = exchanged(simulation.program.kernel, expected)
 
 
+def memory_of(simulation: OwnSimulation) -> ModuleType:
+    """Return the module of arrays that are compared: that of the device if the reference takes it, else NumPy."""
+    reference = simulation.program.kernel.reference
+    on_device = reference.python and _XP in _asked(_function(reference.python, reference.entry))
+    return simulation.xp if on_device else np
+
+
 def started(simulation: OwnSimulation) -> Arrays:
     """Return first values: random ones of what is read or changes places, and poison of what is only written."""
-    kernel, arrays = simulation.program.kernel, Arrays()
+    kernel, arrays, xp = simulation.program.kernel, Arrays(), memory_of(simulation)
     swapped = {name for one in kernel.buffers if one.swap for name in (one.name, one.swap)}
     for seed, one in enumerate(kernel.buffers):
-        arrays[one.name] = first_values(one, simulation.buffers[one.name].size, seed)
+        arrays[one.name] = first_values(one, simulation.buffers[one.name].size, seed, xp)
         if one.role == "out" and one.name not in swapped:
             poison(one, arrays[one.name])
     return arrays
@@ -79,11 +88,12 @@ def difference(simulation: OwnSimulation, expected: Arrays) -> Verification:
 
     expected: by the arguments of that launch. What both leave as poison is equal.
     """
-    found = _before_exchange(simulation)
+    xp = memory_of(simulation)
+    found = _before_exchange(simulation, xp)
     described, worst = simulation.described, (-1.0, -1.0, 1.0, 0, 0)
     for number, (name, argument) in enumerate(described.items()):
-        bound = _bound(simulation.program.kernel, argument, expected[name])
-        error, place = _largest(found[name], expected[name], argument)
+        bound = _bound(simulation.program.kernel, argument, expected[name], xp)
+        error, place = _largest(found[name], expected[name], argument, xp)
         if error / bound > worst[0]:
             worst = error / bound, error, bound, number, place
     _, error, bound, number, place = worst
@@ -102,32 +112,34 @@ def difference(simulation: OwnSimulation, expected: Arrays) -> Verification:
     )
 
 
-def _bound(kernel: OwnKernel, argument: Argument, expected: Array) -> float:
+def _bound(kernel: OwnKernel, argument: Argument, expected: Array, xp: ModuleType) -> float:
     if argument.is_whole:
         return 0.5
     share = kernel.reference.tolerance
     share = _ROUNDINGS * float(np.finfo(argument.type).eps) if share is None else share
-    largest = np.nanmax(np.abs(expected.astype(np.float64)), initial=0.0, where=np.isfinite(expected))
-    return float(share * largest) or sys.float_info.min
+    sizes = xp.abs(expected.astype(np.float64))
+    sizes[~xp.isfinite(sizes)] = 0.0
+    largest = float(sizes.max()) if sizes.size else 0.0
+    return share * largest or sys.float_info.min
 
 
-def _largest(found: Array, expected: Array, argument: Argument) -> tuple[float, int]:
+def _largest(found: Array, expected: Array, argument: Argument, xp: ModuleType) -> tuple[float, int]:
     """Return the largest deviation and its element; one that alone is not finite deviates by the largest number."""
     if argument.is_whole:
         wrong = found != expected
         return float(wrong.max()), int(wrong.argmax())
     with np.errstate(invalid="ignore"):
-        off = np.abs(found.astype(np.float64) - expected)
-    off[np.isnan(found) & np.isnan(expected)] = 0.0
-    np.nan_to_num(off, copy=False, nan=sys.float_info.max, posinf=sys.float_info.max)
+        off = xp.abs(found.astype(np.float64) - expected)
+    off[xp.isnan(found) & xp.isnan(expected)] = 0.0
+    off[~xp.isfinite(off)] = sys.float_info.max
     return float(off.max()), int(off.argmax())
 
 
 def reference(simulation: OwnSimulation) -> Step:
-    """Return what a launch should do, in the memory of the host."""
+    """Return what a launch should do, with arrays of `memory_of`."""
     program, kernel = simulation.program, simulation.program.kernel
     if kernel.reference.python:
-        return _in_numpy(program, simulation.case)
+        return _in_numpy(program, simulation.case, memory_of(simulation))
     made = reference_program(program)
     other = OwnSimulation(made, _compiled(made, simulation.device), simulation.device, simulation.case)
 
@@ -135,14 +147,14 @@ def reference(simulation: OwnSimulation) -> Step:
         other.set(arrays)
         other.steps_done = before % 2 if kernel.odd_entry else 0  # buffers lie as in the first launch
         other.step(1)
-        return _before_exchange(other)
+        return _before_exchange(other, np)
 
     return step
 
 
-def _before_exchange(simulation: OwnSimulation) -> Arrays:
+def _before_exchange(simulation: OwnSimulation, xp: ModuleType) -> Arrays:
     """Return the arrays by the arguments that they were in the launch before."""
-    return exchanged(simulation.program.kernel, simulation.arrays())
+    return exchanged(simulation.program.kernel, simulation.arrays(xp))
 
 
 _BINARIES: dict[str, Binary] = {}
@@ -154,15 +166,15 @@ def _compiled(program: OwnProgram, device: Device) -> Binary:
     return _BINARIES[program.digest]
 
 
-def _in_numpy(program: OwnProgram, case: Case) -> Step:
+def _in_numpy(program: OwnProgram, case: Case, xp: ModuleType) -> Step:
     kernel, values = program.kernel, program.own.values
     function = _function(kernel.reference.python, kernel.reference.entry)
     known: dict[str, Any] = {**kernel.scope(values, case.domain), **kernel.numbers(values, case.domain)}
-    wanted = list(inspect.signature(function).parameters)
+    wanted = _asked(function)
 
     def step(arrays: Arrays, before: int) -> Arrays:
         copies = {name: array.copy() for name, array in arrays.items()}
-        given = {_ODD: before % 2, **known, **copies}
+        given = {_ODD: before % 2, _XP: xp, **known, **copies}
         if missing := [name for name in wanted if name not in given]:
             raise WrongResultError(
                 f"the reference {kernel.reference.entry} asks for {missing[0]!r}, which is neither an argument of the "
@@ -173,6 +185,11 @@ def _in_numpy(program: OwnProgram, case: Case) -> Step:
         return copies
 
     return step
+
+
+def _asked(function: Callable[..., None]) -> list[str]:
+    """Return the names of what a reference takes."""
+    return list(inspect.signature(function).parameters)
 
 
 @lru_cache(maxsize=8)
@@ -248,7 +265,7 @@ def _(simulation: OwnSimulation) -> Sums:
 @check_slabs.register
 def _(simulation: OwnSimulation, *_: object) -> None:
     """Raise WrongResultError if the next launch is wrong, on the state as it is."""
-    before, timed = simulation.arrays(), simulation.steps_done
+    before, timed = simulation.arrays(memory_of(simulation)), simulation.steps_done
     expected = reference(simulation)(before, timed)
     simulation.step(1)
     found = difference(simulation, expected)

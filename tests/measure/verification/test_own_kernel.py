@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 import shutil
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.protocol import CompileError
 from lbmtune.catalogue.own_kernel.config import family_of
+from lbmtune.catalogue.own_kernel.definition import Argument
 from lbmtune.codegen.own_program import OwnProgram
 from lbmtune.codegen.render import render
 from lbmtune.files.kernelfile import load_kernel
@@ -21,7 +24,7 @@ from lbmtune.measure.verification import own_kernel as own_kernel  # which regis
 from lbmtune.measure.verification.aftermath import check_slabs
 from lbmtune.measure.verification.verify import describe_failure, verify, verify_simulation
 from lbmtune.records import Verification
-from lbmtune.runtime.own_kernel import OwnSimulation
+from lbmtune.runtime.own_kernel import OwnSimulation, first_values
 from tests.support.kernels.own_kernels import DESCRIPTION, NUMPY, TEXT, loaded, written
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler (cc)")
@@ -118,6 +121,43 @@ def test_a_reference_that_fails_is_the_reason(tmp_path: Path, device: PooledDevi
     program = render(case, family_of(kernel).parse({}))
     with pytest.raises(WrongResultError, match=said):
         verify(program, compile_cpu(program), device)
+
+
+class Arrays(ModuleType):
+    """NumPy under another name, as the module of a device whose memory is not the host's."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+@pytest.mark.parametrize(("stored", "passes"), [("0.5f", True), ("0.499f", False)])
+def test_a_reference_may_take_the_arrays_of_the_device(
+    tmp_path: Path, device: PooledDevice, monkeypatch: pytest.MonkeyPatch, stored: str, passes: bool
+) -> None:
+    there = Arrays("there")
+    monkeypatch.setattr(OwnSimulation, "xp", there)
+    numpy = (
+        NUMPY.replace("TILE)", "xp)")
+        .replace("np.roll", "xp.roll")
+        .replace("    g[:]", "    assert xp is not np\n    g[:]")
+    )
+    kernel, case = load_kernel(written(tmp_path, TEXT.replace(STORE, f"g[x] = {stored}", 1), IN_NUMPY, numpy))
+    program = render(case, family_of(kernel).parse({"TILE": 8}))
+    assert isinstance(program, OwnProgram)
+    simulation = OwnSimulation(program, compile_cpu(program), device)
+    assert own_kernel.memory_of(simulation) is there
+    assert verify_simulation(simulation).passed == passes
+
+
+def test_first_values_of_a_device_fill_the_range_and_differ() -> None:
+    one = Argument(name="f", type="float64", size="n", role="inout", random=(-2.0, 6.0))
+    values, others = (first_values(one, 100_000, seed, Arrays("there")) for seed in (0, 1))
+    assert (values.min(), values.max()) == pytest.approx((-2, 6), abs=1e-3)
+    assert values.mean() == pytest.approx(2, abs=0.05)
+    assert values.std() == pytest.approx(8 / 12**0.5, rel=0.01)
+    assert len(np.unique(values)) > 99_990
+    assert abs(np.corrcoef(values, others)[0, 1]) < 0.02
+    assert abs(np.corrcoef(values[1:], values[:-1])[0, 1]) < 0.02
 
 
 def test_what_does_not_compile_says_why(tmp_path: Path) -> None:
