@@ -62,6 +62,17 @@ def takes(spec: StudySpec, config: KernelConfig, limits: Limits, domain: Int3) -
         return False
 
 
+def even_chunks(config: KernelConfig) -> KernelConfig:
+    """Return a kernel with chunks of as many planes in place of tapered ones: small domains have few planes for these.
+
+    Others are returned as they are.
+    """
+    tapered = getattr(config, "chunk_schedule", "") == "tapered"
+    knobs: Any = config
+    found: KernelConfig = replace(knobs, chunk_schedule="uniform") if tapered else config
+    return found
+
+
 @dataclass
 class Contenders:
     """The kernels that may be chosen. configs: by key, the last resort first; resources: as compiled, by key.

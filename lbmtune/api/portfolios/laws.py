@@ -15,12 +15,18 @@ from lbmtune.records.best_json.kernel import Int3
 from lbmtune.records.best_json.law import CHUNKS, Correction, Corrections, Law, LawTerm, extents_of
 from lbmtune.records.portfolio_store import MeasuredDomain
 from lbmtune.search.portfolio.cover import Table
-from lbmtune.search.portfolio.law import Excess, Times, excess_of, fitted, scale
+from lbmtune.search.portfolio.law import Excess, Times, error_of, excess_of, fitted, scale
 from lbmtune.search.regression.features import Array
+
+_CAUTION = 2.5
+"""Errors of a law by which a kernel counts as slower where nobody measured."""
 
 
 class Fit(NamedTuple):
-    """The law of a kernel. coefficients: seconds of each number, none if it is known nowhere; excess: beside these."""
+    """The law of a kernel, as slow as it may be where nobody measured.
+
+    coefficients: seconds of each number, none if it is known nowhere; excess: beside these.
+    """
 
     coefficients: Array
     excess: Excess
@@ -74,15 +80,17 @@ class Laws:
         if (key, (*seen,)) not in self._fitted:
             legal = [one for one in self.others if one not in seen and self.contenders.takes(key, one)]
             if not seen and not legal:
-                return Fit(np.zeros(0), excess_of((), np.zeros(0)))
+                return Fit(np.zeros(0), excess_of((), np.zeros(0), error_of(np.zeros(0))))
             expected = [self.contenders.expected_s(key, one) for one in (*seen, *legal)]
             known = np.arange(len(expected)) < len(seen)
             wrong = scale(np.array([*seen.values()]), np.array(expected[: len(seen)]))
             seconds = np.where(known, [*seen.values(), *([1.0] * len(legal))], wrong * np.array(expected))
             numbers = np.array([self.numbers(key, one) for one in (*seen, *legal)], dtype=float)
-            found = fitted(Times(numbers, seconds, known.astype(float)))
+            by_law = fitted(Times(numbers, seconds, known.astype(float)))
+            error = error_of(seconds[known] / (numbers[known] @ by_law) - 1)
+            found = by_law * (1 + _CAUTION * error)  # else kernels are chosen whose few measurements promise most
             relative = seconds[known] / (numbers[known] @ found) - 1
-            self._fitted[key, (*seen,)] = Fit(found, excess_of((*seen,), relative))
+            self._fitted[key, (*seen,)] = Fit(found, excess_of((*seen,), relative, error))
         return self._fitted[key, (*seen,)]
 
     def _seen_s(self, measured: Sequence[MeasuredDomain]) -> dict[str, dict[Int3, float]]:

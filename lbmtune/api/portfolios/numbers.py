@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from lbmtune.catalogue.backend_records import CudaConfig
 from lbmtune.catalogue.config import KernelConfig
@@ -18,27 +19,58 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.records import Resources
 from lbmtune.records.best_json.law import CHUNKS, Chunks
 
+_HALF, _SECTOR, _LINE = SECTOR_BYTES // 2, SECTOR_BYTES, 4 * SECTOR_BYTES
 _LEAST_CACHED = 4
 """Cells in the last cache, from which on domains may fit into it."""
 _CELLS, _ROWS = "nx * ny * nz", "ny * nz"
+_DEPTH = f"((nz + {CHUNKS} - 1) / {CHUNKS})"
+"""Planes of a chunk, the mean of tapered ones."""
+_EMPTY = f"({_DEPTH} * ({CHUNKS} * {CHUNKS} - 1) / {CHUNKS} > nz - 1)"
+_UNFIT = f"1048576 * (((nz + {_DEPTH} - 1) / {_DEPTH} < {CHUNKS}) + {_EMPTY})"
+"""Planes that count for a number of tapered chunks if no whole number of planes stands for it, or one is empty."""
 
 
 def chunks_of(case: Case, config: KernelConfig, machine: Machine, resources: Resources | None) -> Chunks | None:
     """Return how many chunks of planes a kernel has, whose text leaves that to the launch; None for others.
 
-    As many as end first: waves of blocks, times the planes of a chunk and those that it reads besides.
+    As many as end first: waves of blocks, times the planes of a chunk and those that it reads besides. Of tapered
+    chunks it is the end of blocks that take places as these become free.
     """
     knobs: Any = config
     if not follows(case, config):
         return None
-    blocks, again = f"{_columns(_launch(render(case, config)))} * {CHUNKS}", 2 * knobs.steps
-    waves = _over(blocks, _places(case, config, machine, resources))
-    return Chunks(most=f"nz / {again}", end=f"({waves}) * ((nz + {CHUNKS} - 1) / {CHUNKS} + {again})")
+    columns, places = _columns(_launch(render(case, config))), _places(case, config, machine, resources)
+    most = f"nz / {2 * knobs.steps}"
+    if knobs.chunk_schedule == "tapered":
+        return Chunks(most=most, end=f"{_tapered(config, columns, places).twice_end} + {_UNFIT}")
+    return Chunks(most=most, end=f"({_over(f'{columns} * {CHUNKS}', places)}) * ({_DEPTH} + {2 * knobs.steps})")
 
 
 def follows(case: Case, config: KernelConfig) -> bool:
-    """Return whether the planes of a chunk are a matter of the launch alone: all chunks have as many."""
+    """Return whether the planes of a chunk are a matter of the launch alone."""
     return case.stencil.dimensions == 3 and config.launch_sets_length
+
+
+class _Tapered(NamedTuple):
+    """Formulas of tapered chunks, in planes. twice_end: of the last block; first: of those that begin first."""
+
+    twice_end: str
+    first: str
+    passed: str
+
+
+def _tapered(config: KernelConfig, columns: str, places: int) -> _Tapered:
+    """Return the planes of tapered chunks: the last block ends half of it after the mean of all, or with the first.
+
+    passed: by all blocks together.
+    """
+    knobs: Any = config
+    longest = f"{_DEPTH} * (2 * {CHUNKS} - 1) / {CHUNKS}"
+    again = 2 * knobs.steps
+    first = f"({longest} - ({longest} > nz) * ({longest} - nz) + {again})"
+    passed = f"{columns} * (nz + {CHUNKS} * {again})"
+    mean = f"(2 * {passed} / {places} + {_DEPTH} / {CHUNKS} + {again})"
+    return _Tapered(f"({mean} + (2 * {first} > {mean}) * (2 * {first} - {mean}))", first, passed)
 
 
 def numbers_of(
@@ -47,12 +79,14 @@ def numbers_of(
     """Return the formulas of a kernel: of a launch, what it moves, its threads and how they fill the device."""
     program = render(case, config)
     launch, places = _launch(program), _places(case, config, machine, resources)
+    knobs: Any = config
+    if chunks and knobs.chunk_schedule == "tapered":
+        return _of_tapered(config, launch, places)
     if isinstance(config, CudaConfig) and config.reads_halo and case.stencil.dimensions == 3:
         return _of_columns(config, launch, places, CHUNKS if chunks else _blocks(launch, 2))
     blocks, covered = f"{_columns(launch)} * {_blocks(launch, 2)}", prod(launch.covers)
-    vector = SECTOR_BYTES // config.stored.bytes
     return (
-        *("1", _CELLS, _stored(program), _ROWS, f"(nx % {vector} > 0) * {_ROWS}", f"(nx % {vector} > 0) * {_CELLS}"),
+        *("1", _CELLS, _stored(program), _ROWS, *_misaligned(config, _ROWS, _SECTOR), *_misaligned(config, _CELLS)),
         *(f"{blocks} * {covered}", f"({_over(blocks, places)}) * {places * covered}"),
         *_beyond_cache(case, config, machine),
     )
@@ -67,13 +101,28 @@ def _of_columns(config: KernelConfig, launch: Launch, places: int, chunks: str) 
     knobs: Any = config
     each, blocks = f"((nz + {chunks} - 1) / {chunks} + {2 * knobs.steps})", f"{_columns(launch)} * {chunks}"
     waves, along = f"({_over(blocks, places)})", _blocks(launch, 1)
-    vector = SECTOR_BYTES // config.stored.bytes
     full = f"((ny - ({along} - 1) * ((ny + {along} - 1) / {along}) + {knobs.steps}) % {knobs.rows} < 1)"
     return (
         *("1", _CELLS, f"{blocks} * {each}", f"{waves} * {each}", each, waves),
         *((f"{full} * {each}", f"{full} * {waves} * {each}") if knobs.rows > 1 else ()),
-        *(f"(nx % {vector} > 0) * {each}", f"(nx % {vector} > 0) * {_CELLS}", _ROWS),
+        *(*_misaligned(config, each, _SECTOR), *_misaligned(config, _CELLS, _HALF, _SECTOR), _ROWS),
     )
+
+
+def _of_tapered(config: KernelConfig, launch: Launch, places: int) -> tuple[str, ...]:
+    """Return the formulas of blocks that go along z, of which later ones have fewer planes."""
+    columns = _columns(launch)
+    found = _tapered(config, columns, places)
+    return (
+        *("1", _CELLS, found.passed, found.twice_end, found.first, _over(f"{columns} * {CHUNKS}", places)),
+        *(*_misaligned(config, found.first, _SECTOR), *_misaligned(config, _CELLS, _HALF, _SECTOR), _ROWS),
+    )
+
+
+def _misaligned(config: KernelConfig, count: str, *of: int) -> Iterator[str]:
+    """Yield a number if rows begin within half a sector, a sector, or a line of the cache. of: bytes of these."""
+    for size in of or (_HALF, _SECTOR, _LINE):
+        yield f"(nx % {size // config.stored.bytes} > 0) * {count}"
 
 
 def _beyond_cache(case: Case, config: KernelConfig, machine: Machine) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from lbmtune.api.machines import measured_machines
 from lbmtune.api.machines.devices import LOG
-from lbmtune.api.portfolios.contenders import Contenders, takes
+from lbmtune.api.portfolios.contenders import Contenders, even_chunks, takes
 from lbmtune.api.portfolios.laws import Laws
 from lbmtune.api.portfolios.proofs import Proofs
 from lbmtune.api.portfolios.result import TOLERANCE, Chosen, chosen_of, pooled, rows_of, write_portfolio
@@ -180,6 +180,8 @@ class Run:
             ranked = Study(study_of_domain(self.folder, domain)).ranked
             self._own[domain] = self._contenders.add(self._nearest(ranked))
             self._contenders.add(list(self._first_legal(ranked)))
+            for trial in self._nearest(ranked):
+                self._contenders.put(even_chunks(trial.kernel_config), trial.resources)
             self._proofs.of_study(domain, ranked)
         for one in self._measured:
             self._note(one)

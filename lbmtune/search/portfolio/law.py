@@ -113,10 +113,18 @@ class Excess:
         return found
 
 
-def excess_of(domains: Sequence[Sequence[int]], relative: Array) -> Excess:
-    """Interpolate what a law leaves. domains: measured ones; relative: (n,), time over that by the law, less 1."""
+def error_of(relative: Array) -> float:
+    """Return the relative error of a law where nobody measured. relative: (n,), measured time over it, less 1."""
+    known = float((relative**2).sum()) + _COUNTS * _ERROR**2
+    return sqrt(known / (len(relative) + _COUNTS))
+
+
+def excess_of(domains: Sequence[Sequence[int]], relative: Array, error: float) -> Excess:
+    """Interpolate what a law leaves. domains: measured ones; relative: (n,), time over that by the law, less 1.
+
+    error: of the law, relative, where nobody measured.
+    """
     places = np.array(domains, dtype=float).reshape(-1, 3)
     covariance = weight(places.T[:, :, None], places.T[:, None, :]) + _NOISE * np.eye(len(places))
     inverse = np.linalg.inv(covariance)
-    known = float((relative**2).sum()) + _COUNTS * _ERROR**2
-    return Excess(places, inverse @ relative, sqrt(known / (len(places) + _COUNTS)), inverse)
+    return Excess(places, inverse @ relative, error, inverse)

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbmtune.records.best_json.law import Correction, LawTerm, extents_of, picoseconds
-from lbmtune.search.portfolio.law import Times, excess_of, fitted, nonnegative, scale
+from lbmtune.search.portfolio.law import Excess, Times, error_of, fitted, nonnegative, scale
+from lbmtune.search.portfolio.law import excess_of as interpolated
 
 
 def numbers(count: int, seed: int = 1) -> np.ndarray:
@@ -60,6 +61,11 @@ def test_least_squares_are_the_best_of_all_sets_of_columns(seed: int) -> None:
 def test_the_error_of_the_model_is_a_factor() -> None:
     assert scale(np.array([2.0, 8.0]), np.array([1.0, 1.0])) == pytest.approx(4.0)
     assert scale(np.zeros(0), np.zeros(0)) == 1.0
+
+
+def excess_of(domains: Sequence[Sequence[int]], relative: np.ndarray) -> Excess:
+    """Return what a law leaves, with the error that follows from it."""
+    return interpolated(domains, relative, error_of(relative))
 
 
 def smooth(domain: Sequence[float]) -> float:

@@ -105,8 +105,8 @@ class TemporalBlocking(Launched, ThreadBlocks, Bounded, Represented):
 
     @property
     def launch_sets_length(self) -> bool:
-        """Return whether all chunks have as many planes: then the text is the same whatever their number."""
-        return self.chunk_schedule == "uniform"
+        """Return that the text is the same whatever the number of chunks: it takes it from the grid."""
+        return True
 
     @property
     def kept(self) -> Representation:
