@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -49,13 +49,14 @@ class Laws:
 
     def law(self, key: str, measured: Sequence[MeasuredDomain]) -> Law:
         """Return the law of a kernel as a file holds it."""
-        pairs = zip(self.formulas(key), self._fit(key, measured).coefficients, strict=True)
+        found = self._fit(key, self._seen_s(measured).get(key, {}))
+        pairs = zip(self.formulas(key), found.coefficients, strict=True)
         return tuple(LawTerm(picoseconds=_rounded(1e12 * value), count=one) for one, value in pairs if value)
 
     def corrections(self, key: str, measured: Sequence[MeasuredDomain]) -> Corrections:
         """Return the corrections of that law as a file holds them."""
-        shares = self._fit(key, measured).excess.shares
-        pairs = zip(self._seen_s(measured).get(key, {}), shares, strict=True)
+        seen = self._seen_s(measured).get(key, {})
+        pairs = zip(seen, self._fit(key, seen).excess.shares, strict=True)
         return tuple(Correction(domain=domain, share=_rounded(share)) for domain, share in pairs)
 
     def formulas(self, key: str) -> tuple[str, ...]:
@@ -74,9 +75,8 @@ class Laws:
             self._numbers[domain, key] = tuple(evaluated(one, known) for one in self.formulas(key))
         return self._numbers[domain, key]
 
-    def _fit(self, key: str, measured: Sequence[MeasuredDomain]) -> Fit:
-        """Return the law of a kernel by what was measured, and by the model where it was not."""
-        seen = self._seen_s(measured).get(key, {})
+    def _fit(self, key: str, seen: Mapping[Int3, float]) -> Fit:
+        """Return the law of a kernel by seconds that were measured, and by the model on other domains."""
         if (key, (*seen,)) not in self._fitted:
             legal = [one for one in self.others if one not in seen and self.contenders.takes(key, one)]
             if not seen and not legal:
@@ -108,9 +108,9 @@ class Laws:
 
     def speeds(self, domain: Int3, measured: Sequence[MeasuredDomain]) -> Array:
         """Return MLUPS by the laws, in the order of the contenders; 0: illegal there."""
-        found = np.zeros(len(self.contenders.keys))
+        found, seen = np.zeros(len(self.contenders.keys)), self._seen_s(measured)
         for n, key in enumerate(self.contenders.keys):
-            fit = self._fit(key, measured)
+            fit = self._fit(key, seen.get(key, {}))
             if len(fit.coefficients) and self.contenders.takes(key, domain):
                 by_law = float(np.dot(self.numbers(key, domain), fit.coefficients))
                 found[n] = seconds_of(domain, 1.0) / (by_law * fit.excess.factor(domain))
@@ -118,7 +118,8 @@ class Laws:
 
     def doubts(self, domain: Int3, measured: Sequence[MeasuredDomain]) -> Array:
         """Return the share by which each of these speeds may err."""
-        return np.array([self._fit(key, measured).excess.doubt(domain) for key in self.contenders.keys])
+        seen = self._seen_s(measured)
+        return np.array([self._fit(key, seen.get(key, {})).excess.doubt(domain) for key in self.contenders.keys])
 
     def table(self, measured: Sequence[MeasuredDomain]) -> Table:
         """Return the speeds on domains that were measured, as far as they were, and by the laws on the others."""

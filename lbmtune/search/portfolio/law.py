@@ -23,7 +23,7 @@ _SETTLED = 1e-9
 """Relative slope, and size of a coefficient, that count as 0."""
 _EXPECTED = 0.02
 """Weight of a predicted time beside a measured one: a kernel that was measured on a few domains needs the others."""
-_NOISE = 0.15
+_NOISE = 0.4
 """Share of the variance of what laws leave that no neighbour tells: noise, and what changes with every extent."""
 _ERROR, _COUNTS = 0.075, 4.0
 """Relative error of a law that nobody measured, and the domains that this counts as beside measured ones."""
