@@ -281,14 +281,17 @@ def _of_blocks(work: _Work, machine: Machine, coupling: Coupling, exchange: floa
     )
 
 
-def measured_over_predicted(alone: Decomposition, machine: Machine, launch_s: float) -> float:
+def measured_over_predicted(
+    alone: Decomposition, machine: Machine, launch_s: float, resources: Resources | None = None
+) -> float:
     """Return how much longer launches of one device take than they are predicted to (`period`).
 
-    alone: the domain of one device as its only part; launch_s: what a launch was measured to take.
+    alone: the domain of one device as its only part; launch_s: what a launch was measured to take; resources: of the
+    compiled kernel; estimated if None.
     """
     low, high = _OWN
     for _ in range(_HALVINGS):
         own = sqrt(low * high)
-        shorter = period(alone, machine, Coupling(overlap="none"), own=own).total_s < launch_s
+        shorter = period(alone, machine, Coupling(overlap="none"), resources, own).total_s < launch_s
         low, high = (own, high) if shorter else (low, own)
     return sqrt(low * high)

@@ -36,7 +36,9 @@ def predicted(one: Asked, kind: str) -> Scaling:
     """Return the predicted scaling of a kernel."""
     best: Best = read_best(RECORDED / _SETS / one.recorded / "best.json")
     case = replace(best.case, domain=one.weak if kind == "weak" else one.strong)
-    return scaling(case, best.config, named_machine(MACHINE), DEVICES, kind=kind, resources=best.resources)
+    alone = best.expected.mlups if case == best.case else None
+    machine = named_machine(MACHINE)
+    return scaling(case, best.config, machine, DEVICES, kind=kind, resources=best.resources, alone_mlups=alone)
 
 
 def scaling_lines() -> list[str]:
@@ -57,7 +59,8 @@ def scaling_lines() -> list[str]:
         "",
         *(f"- {one};" for one in ASSUMED),
         f"- links are {links.links}: {links.assumed};",
-        "- a kernel takes the registers that were recorded on one H200.",
+        "- a kernel takes the registers that were recorded on one H200;",
+        "- one device is as fast as it was recorded, if it was on the same domain; launches follow it.",
         *(line for kind in ("weak", "strong") for line in _of_kind(kind)),
     ]
 

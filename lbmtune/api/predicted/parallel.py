@@ -15,10 +15,10 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.decomposition.coupling import Coupling, Overlap, Transport
 from lbmtune.decomposition.cuts import MOST_PARTS, Bisection, Cut, Grid, grids, parse_cut
-from lbmtune.decomposition.parts import decomposed
+from lbmtune.decomposition.parts import Decomposition, decomposed
 from lbmtune.decomposition.rules import kernel_refusal, refusal
 from lbmtune.errors import InputError, unknown
-from lbmtune.model.exchange import OVERLAPS, Period, period
+from lbmtune.model.exchange import OVERLAPS, Period, measured_over_predicted, period
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Resources
 from lbmtune.records.spec import StudySpec
@@ -82,14 +82,16 @@ class ScalingPoint:
 class Scaling:
     """Predicted scaling of a kernel.
 
-    alone: the speed of one device on the domain of the case; links, source, assumed: as in `Links`, '' without links;
-    left_out: kinds and numbers of devices that no cut serves, with the reason.
+    alone: the speed of one device on the domain of the case: as it was measured if that was given, else modelled, by
+    the model; links, source, assumed: as in `Links`, '' without links; left_out: kinds and numbers of devices that no
+    cut serves, with the reason.
     """
 
     case: Case
     config: KernelConfig
     machine: str
     alone: float
+    modelled: float
     links: str
     source: str
     assumed: str
@@ -104,6 +106,7 @@ class Scaling:
             "key": self.config.key,
             "machine": self.machine,
             "mlups_of_one_device": self.alone,
+            "mlups_of_one_device_by_the_model": self.modelled,
             "links": self.links,
             "source": self.source,
             "assumed": self.assumed,
@@ -122,12 +125,14 @@ def scaling(
     overlap: str = "",
     kind: str = "",
     resources: Resources | None = None,
+    alone_mlups: float | None = None,
 ) -> Scaling:
     """Predict the speed of a kernel on 1, 2, 4, ... devices of a host, up to a number.
 
     Weak: each device has the domain of the case; strong: all share it; with solid cells or a bisection strong alone.
     cut: as in `decompose`, for that number of devices beside one; overlap: 'none', 'edge-first' or 'edge-priority'; '':
-    the fastest; kind: 'weak' or 'strong'; '': both.
+    the fastest; kind: 'weak' or 'strong'; '': both; alone_mlups: how fast one device was measured to be on the domain
+    of the case: launches take as much longer or less than they are predicted to.
     A number of devices without a legal cut is left out.
 
     Raises InputError if the kernel is not supported, or if nothing is known of the links of the machine.
@@ -141,7 +146,8 @@ def scaling(
     if reason := kernel_refusal(case, config):
         raise InputError(f"{reason}.")
     given = parse_cut(cut, devices) if cut else None
-    model = _Model(case, config, machine, tuple(one for one in OVERLAPS if overlap in ("", one)), resources)
+    overlaps = tuple(one for one in OVERLAPS if overlap in ("", one))
+    model = _Model(case, config, machine, overlaps, resources, alone_mlups)
     counts = sorted({1, devices} | (set() if given else {1 << n for n in range(devices.bit_length())}))
     equal = not case.geometry and not isinstance(given, Bisection)
     if kind and kind not in KINDS:
@@ -160,6 +166,7 @@ def scaling(
         config=config,
         machine=machine.name,
         alone=model.alone,
+        modelled=model.modelled,
         links=links.name if links else "",
         source=links.source if links else "",
         assumed=links.assumed if links else "",
@@ -205,6 +212,7 @@ class _Model:
     machine: Machine
     overlaps: tuple[Overlap, ...]
     resources: Resources | None
+    alone_mlups: float | None
 
     def point(self, kind: Kind, devices: int, given: Cut | None) -> ScalingPoint | str:
         """Return the fastest of the legal cuts, or the reason against the first one. given: of several devices."""
@@ -221,7 +229,7 @@ class _Model:
             return
         parts = decomposed(case, self.config, cut)
         for transport, overlap in product(_TRANSPORTS, self.overlaps):
-            one = period(parts, self.machine, Coupling(transport, overlap), self.resources)
+            one = period(parts, self.machine, Coupling(transport, overlap), self.resources, self._own)
             mlups = case.fluid_sites * one.steps / one.total_s / 1e6
             yield ScalingPoint(
                 kind=kind,
@@ -234,13 +242,28 @@ class _Model:
                 period=one,
             )
 
-    @cached_property
+    @property
     def alone(self) -> float:
-        """The speed of one device on the domain of the case."""
-        one = period(
-            decomposed(self.case, self.config, Grid((1, 1, 1))), self.machine, Coupling(overlap="none"), self.resources
-        )
+        """Return the speed of one device on the domain of the case: as measured, if it was."""
+        return self.alone_mlups or self.modelled
+
+    @cached_property
+    def modelled(self) -> float:
+        """The same by the model."""
+        one = period(self._one_part, self.machine, Coupling(overlap="none"), self.resources)
         return self.case.fluid_sites * one.steps / one.total_s / 1e6
+
+    @cached_property
+    def _own(self) -> float:
+        """How much longer launches take than they are predicted to; 1 if one device was not measured."""
+        if self.alone_mlups is None:
+            return 1.0
+        launch_s = self.case.fluid_sites * self.config.fused_steps / self.alone_mlups / 1e6
+        return measured_over_predicted(self._one_part, self.machine, launch_s, self.resources)
+
+    @cached_property
+    def _one_part(self) -> Decomposition:
+        return decomposed(self.case, self.config, Grid((1, 1, 1)))
 
     def _cuts(self, kind: Kind, devices: int) -> Iterator[Cut]:
         """Yield the cuts that are compared: none across x, whose faces would have to be gathered from all rows."""

@@ -50,12 +50,13 @@ _INSTEAD = {
 class Recorded:
     """The place where a configuration was measured, its speed and compiled resources there; None if unknown.
 
-    parts: on how many parts it won, 0 of a study of one device.
+    domain: of the case; parts: on how many parts it won, 0 of a study of one device.
     """
 
     made_on: Environment
     mlups: float | None
     resources: Resources | None
+    domain: tuple[int, int, int]
     parts: int = 0
 
 
@@ -97,6 +98,12 @@ class Subject:
         if self.ranked and BACKENDS[self.config.backend].reports_resources and not self.reason:
             return api.compiled_before(self.case, machine.environment.architecture, self.config)
         return self.recorded.resources if self.recorded and not self.other_device(machine) else None
+
+    def measured(self, machine: Machine) -> float | None:
+        """Return the speed of one device like a machine, if the kernel was recorded on one and on this domain."""
+        found = self.recorded
+        here = found is not None and not self.other_device(machine) and found.domain == self.case.domain
+        return found.mlups if found and here and not found.parts else None
 
     def legal(self) -> Subject:
         """Return itself. Raises InputError if it is illegal."""
@@ -154,7 +161,7 @@ def resolve(text: str, options: Options) -> Subject:
     if file:
         best = read_best(Path(text))
         parts = best.parts.devices if best.parts else 0
-        recorded = Recorded(best.environment, best.expected.mlups, best.resources, parts)
+        recorded = Recorded(best.environment, best.expected.mlups, best.resources, best.case.domain, parts)
         return _of_record(best.case, best.config, recorded, text, options)
     if key:
         case, config, measured = _find_trial(text, study, options.studies)
@@ -241,8 +248,9 @@ def _find_trial(key: str, study: str | None, studies: Path) -> tuple[Case, Kerne
                 if trial.key != key:
                     LOG.info("%s was its key in version 0.1; today it is %s", key, trial.key)
                 found = trial.final or trial.measurement
-                recorded = Recorded(record.header.environment, found.mlups if found else None, trial.resources)
-                return record.header.spec.case, trial.kernel_config, recorded
+                case, speed = record.header.spec.case, found.mlups if found else None
+                recorded = Recorded(record.header.environment, speed, trial.resources, case.domain)
+                return case, trial.kernel_config, recorded
     where = ", ".join(map(str, folders)) or f"{studies}, which holds no study"
     give = "give its study folder with --study, or the study that was ranked"
     raise InputError(f"no trial has the key {key} in {where}; {give}.")

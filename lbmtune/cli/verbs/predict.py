@@ -175,13 +175,15 @@ def _scaling(
     if is_config(subject):
         found = resolve(subject, options)
         on = _machine(found.bounds.machine, found.device)
-        case, config, resources = found.case, found.config, found.compiled(on)
+        case, config, resources, alone = found.case, found.config, found.compiled(on), found.measured(on)
     else:
         spec, where, machine = searched(replace(options, study=subject))
         on, case = _machine(machine, where), spec.case
         api.check_links(on, count)  # before a space is ranked
-        config, resources = api.first_on_parts(spec, on, compiled), None
-    made = api.scaling(case, config, on, count, cut=cut, overlap=overlap, kind=kind, resources=resources)
+        config, resources, alone = api.first_on_parts(spec, on, compiled), None, None
+    made = api.scaling(
+        case, config, on, count, cut=cut, overlap=overlap, kind=kind, resources=resources, alone_mlups=alone
+    )
     if page:
         title = doubted(f"scaling of {config_text(config)} on {made.machine}\n{api.case_summary(case)}", on)
         api.write_scaling(page, title, speeds_by_kind(made), made.alone, case.speed_unit)

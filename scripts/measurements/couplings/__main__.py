@@ -9,7 +9,7 @@ A group is a kernel on a domain with a cut. Its kernel on parts is compared with
 coupling with the first one, bit for bit, on the domain that is timed. OUT.json is written after each group, and groups
 that it has are not measured again; the groups most wanted come first: what does not fit into the seconds is left out.
 Each group has the prediction by the shipped description of the same card, with the links that were measured first, made
-before the group is.
+before the group is. Launches are as long as they were on one GPU of the kind in the recorded run, if it has the group.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from lbmtune.api.machines.shipped import as_machine, machine_of
@@ -36,6 +37,7 @@ from lbmtune.model.machine.description import Links, Machine
 from scripts.measurements.couplings.groups import GROUPS, Group, scaling
 from scripts.measurements.couplings.laboratory import Laboratory
 from scripts.measurements.couplings.measured import measured, predictions
+from scripts.paths import RECORDED
 
 LEAST_S = 12
 """Seconds that a group may take; none begins with less."""
@@ -54,6 +56,18 @@ def links(devices: Sequence[PeerDevice], compiler: Compiler) -> list[dict[str, A
 def with_measured(machine: Machine, found: Sequence[dict[str, Any]]) -> Machine:
     """Return a machine with the links that were measured of its devices, or with known ones. found: as of `links`."""
     return replace(machine, links=Links(**found[0])) if found and "call_s" in found[0] else with_links(machine)
+
+
+def recorded_launch_s(group: Group, device: str) -> float | None:
+    """Return the seconds of a launch on one device of a kind in the recorded run; None if it has not the kernel."""
+    recorded = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(RECORDED.glob("*/couplings.json")))
+    known = (one for document in recorded if document["device"] == device for one in document["groups"])
+    same = (group.of_one.domain, group.kernel.flat(), group.case.geometry, group.case.flow, group.case.collision)
+    for one in known:
+        found = tuple(one["alone_domain"]), one["config"], one["geometry"], one["flow"], one["collision"]
+        if found == same:
+            return float(median(one["alone_s"])) * group.kernel.fused_steps / float(one["steps"])
+    return None
 
 
 def document_of(devices: Sequence[PeerDevice], compiler: Compiler, out: Path) -> dict[str, Any]:
@@ -91,7 +105,8 @@ def measure(
             document["failed"].append([group.name, "no time"])
             continue
         try:
-            before = predictions(group, with_measured(machine, document["links"])) if machine else {}
+            described = with_measured(machine, document["links"]) if machine else None
+            before = predictions(group, described, recorded_launch_s(group, document["device"])) if described else {}
             found = measured(group, laboratory, repeats, sample_s)
             document["groups"].append({**found, "predicted": before})
         except DeviceFaultError:  # nothing runs in this process any more

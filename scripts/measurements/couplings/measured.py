@@ -14,7 +14,7 @@ from lbmtune.decomposition.transfers import sent_bytes
 from lbmtune.errors import InputError
 from lbmtune.measure.parts.proof import agreement
 from lbmtune.measure.parts.race import Race, race
-from lbmtune.model.exchange import period
+from lbmtune.model.exchange import measured_over_predicted, period
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.messages import known_transport
 from lbmtune.runtime.parts.coupled import CoupledSimulation
@@ -26,26 +26,31 @@ ROUNDING = 64
 so."""
 
 
-def predictions(group: Group, machine: Machine) -> dict[str, Any]:
-    """Return what the model says before anything is measured: seconds of one device and of each coupling."""
+def predictions(group: Group, machine: Machine, launch_s: float | None = None) -> dict[str, Any]:
+    """Return what the model says before anything is measured: seconds of one device and of each coupling.
+
+    launch_s: what a launch took on one device of the kind in an earlier run, which all launches then follow.
+    """
     if machine.links is None:
         return {}
     kernel = group.kernel
-    alone = period(decomposed(group.of_one, kernel, parse_cut("1x1x1")), machine, Coupling(overlap="none"))
+    one_part = decomposed(group.of_one, kernel, parse_cut("1x1x1"))
+    own = 1.0 if launch_s is None else measured_over_predicted(one_part, machine, launch_s)
+    alone = period(one_part, machine, Coupling(overlap="none"), own=own)
     found = decomposed(group.whole, kernel, parse_cut(group.cut), group.launches * kernel.fused_steps)
     cells = found.case.fluid_sites
     couplings = {}
     for text in group.couplings:
         coupling = parse_coupling(text)
         if known_transport(machine.links, coupling.transport):
-            one = period(found, machine, coupling)
+            one = period(found, machine, coupling, own=own)
             share = cells / group.of_one.fluid_sites / group.devices
             couplings[str(coupling)] = {
                 "mlups": cells * found.steps / one.total_s / 1e6,
                 "efficiency": share * group.launches * alone.total_s / one.total_s,
                 "exchange_s": one.exchange_s,
             }
-    return {"machine": machine.name, "alone_s": alone.total_s, "couplings": couplings}
+    return {"machine": machine.name, "own": own, "alone_s": alone.total_s, "couplings": couplings}
 
 
 def measured(group: Group, laboratory: Laboratory, repeats: int, sample_s: float) -> dict[str, Any]:

@@ -72,6 +72,27 @@ def test_the_faster_transport_is_taken(run: Run) -> None:
     assert all(one["efficiency"] > 0.9 for one in rows)
 
 
+def test_launches_follow_the_recorded_speed_of_one_device(run: Run) -> None:
+    best = str(RECORDED / "nvidia-h200" / "d3q19-box-fast-fp32" / "best.json")
+    asked = ("predict", best, "--machine", "h200", "--devices", 2, "--weak")
+    recorded = json.loads(Path(best).read_text(encoding="utf-8"))["expected"]["mlups"]
+    found = json.loads(run(*asked, "--json")[1])
+    alone, pair = found["scaling"]
+    by_model = found["mlups_of_one_device_by_the_model"]
+    assert found["mlups_of_one_device"] == recorded
+    assert recorded != by_model
+    assert alone["mlups"] == pytest.approx(recorded, rel=1e-3)
+    assert (
+        f"one device     {recorded:,.0f} MLUPS as recorded, which all else follows; by the model {by_model:,.0f}"
+        in (run(*asked)[1])
+    )
+    other = json.loads(run(*asked, "--set", "case.domain=384x256x256", "--json")[1])
+    assert other["mlups_of_one_device"] == other["mlups_of_one_device_by_the_model"], "not recorded on that domain"
+    assert pair["efficiency"] == pytest.approx(pair["mlups"] / 2 / recorded)
+    elsewhere = json.loads(run(*asked[:2], "--machine", "h100", *asked[4:], "--json")[1])
+    assert elsewhere["mlups_of_one_device"] == elsewhere["mlups_of_one_device_by_the_model"], "of another card"
+
+
 def test_one_kind_of_scaling(run: Run) -> None:
     both = points(run, *KERNEL, *TWO)
     for kind in ("weak", "strong"):

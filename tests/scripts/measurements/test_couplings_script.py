@@ -12,13 +12,16 @@ import pytest
 
 from lbmtune.api.machines.devices import limits_of
 from lbmtune.api.machines.shipped import named_machine
+from lbmtune.api.predicted.parallel import with_links
 from lbmtune.catalogue.problem.flows import box
+from lbmtune.decomposition.coupling import parse_coupling
 from lbmtune.decomposition.cuts import parse_cut
 from lbmtune.decomposition.rules import refusal
 from lbmtune.errors import InputError
 from scripts.measurements.couplings import __main__ as script
-from scripts.measurements.couplings.__main__ import Opened, main, measure
+from scripts.measurements.couplings.__main__ import Opened, main, measure, recorded_launch_s
 from scripts.measurements.couplings.groups import GROUPS, SOA, Group, scaling
+from scripts.measurements.couplings.measured import predictions
 from tests.shim.device import QUICKLY_MADE, HostDevice, compile_on_host
 from tests.shim.queues import Host
 
@@ -64,6 +67,21 @@ def test_groups_are_proved_timed_and_not_measured_again(tmp_path: Path) -> None:
     again = json.loads(out.read_text())
     assert again["groups"] == document["groups"]
     assert [name for name, _ in again["failed"]] == ["broken"]
+
+
+def test_launches_of_a_prediction_follow_one_gpu_of_an_earlier_run() -> None:
+    machine = with_links(named_machine("h100"))
+    group = next(one for one in GROUPS if one.name == "moments fp32")
+    launch_s = recorded_launch_s(group, "NVIDIA H100 80GB HBM3")
+    assert launch_s
+    by_model, followed = predictions(group, machine), predictions(group, machine, launch_s)
+    assert by_model["own"] == 1
+    assert followed["alone_s"] == pytest.approx(launch_s, rel=1e-3)
+    assert followed["own"] == pytest.approx(launch_s / by_model["alone_s"], rel=0.05)
+    first = str(parse_coupling(group.couplings[0]))
+    assert followed["couplings"][first]["exchange_s"] == by_model["couplings"][first]["exchange_s"]
+    assert recorded_launch_s(group, "NVIDIA H200") is None
+    assert recorded_launch_s(replace(group, case=replace(group.case, domain=(64, 64, 64))), machine.name) is None
 
 
 def test_no_group_begins_without_time(tmp_path: Path) -> None:

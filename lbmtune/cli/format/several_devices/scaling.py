@@ -24,6 +24,7 @@ def print_scaling(found: Scaling, case: str, doubtful: str) -> None:
         ("case", case),
         ("configuration", config_text(found.config)),
         ("machine", found.machine),
+        ("one device", _alone(found)),
     ]
     if found.links:
         rows += [("links", found.links), ("measured", found.source)]
@@ -36,6 +37,14 @@ def print_scaling(found: Scaling, case: str, doubtful: str) -> None:
     output.print_pairs(rows)
     for kind in dict.fromkeys(one.kind for one in found.points):
         output.stdout().print("", _table(found, [one for one in found.points if one.kind == kind]))
+
+
+def _alone(found: Scaling) -> str:
+    """Say how fast one device is, and if that was measured."""
+    unit, speed = found.case.speed_unit, format_mlups(found.alone)
+    if found.alone == found.modelled:
+        return f"{speed} {unit} by the model"
+    return f"{speed} {unit} as recorded, which all else follows; by the model {format_mlups(found.modelled)}"
 
 
 def _table(found: Scaling, points: list[ScalingPoint]) -> Table:
