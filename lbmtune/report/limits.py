@@ -145,8 +145,23 @@ def limits_text(study: StudyRecord, limits: Sequence[Limit]) -> str:
 
 
 def binding(study: StudyRecord, trial: Trial) -> Limit | None:
-    """Return the limit that binds a verified trial: the lowest; None if none is known."""
-    return next(iter(limits_of(study, trial)), None)
+    """Return the limit that binds a verified trial: the lowest; None if none is known.
+
+    If the trial refutes that one, it is what memory was measured to allow, unless the trial exceeds that, too.
+    """
+    lowest = next(iter(limits_of(study, trial)), None)
+    if lowest is None or not lowest.refuted:
+        return lowest
+    memory = _of_memory(study, trial)
+    return memory if memory and (trial.mlups or 0.0) < memory.mlups else lowest
+
+
+def refuted_text(study: StudyRecord, trial: Trial) -> str:
+    """Say that a trial exceeded its lowest limit by the model, if another one is taken to bind it; else empty."""
+    lowest = next(iter(limits_of(study, trial)), None)
+    if lowest is None or not lowest.refuted or lowest == binding(study, trial):
+        return ""
+    return f"; {lowest.name} by the model, {format_mlups(lowest.mlups)}, is exceeded by {lowest.exceeded:.0%}"
 
 
 def contradicted(limit: Limit | None, profile: Profile | None) -> bool:

@@ -9,7 +9,7 @@ from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import left_alone, prediction_doubt
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEANINGS, MEMORY
-from lbmtune.report.limits import alone_s, binding, contradicted, without_collision
+from lbmtune.report.limits import alone_s, binding, contradicted, refuted_text, without_collision
 from lbmtune.report.study.answer.beside import Beside, Missing, beside, differs, missing, of_trial
 from lbmtune.report.study.answer.update_time import no_help
 from lbmtune.report.study.answer.use import Next
@@ -115,6 +115,7 @@ def _limit(study: StudyRecord, winner: Trial, cells_read: CellsRead | None, prof
     if limit is None:
         return None
     allowed = f"{format_mlups(limit.mlups)} {study.header.spec.case.speed_unit}, {limit.source.partition(':')[0]}"
+    allowed += refuted_text(study, winner)
     share = f"{(winner.mlups or 0.0) / limit.mlups:.1%}"
     if limit.refuted:
         allowed = f"{format_mlups(limit.mlups)} {study.header.spec.case.speed_unit}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from lbmtune.records import Trial
 from lbmtune.records.profile import Profile
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.terms import MEMORY
 from lbmtune.report.limits import binding, contradicted, without_collision
 from lbmtune.report.study.answer.beside import (
     NEARLY,
@@ -220,6 +221,8 @@ def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None, profi
     if limit.refuted:
         drawn = format_rate(trial.best_measurement.bandwidth_bytes_per_s)
         each = moved(trial.best_measurement.bytes_per_update)
+        if limit.name != MEMORY:
+            return f"Its limit is not known: it exceeds {limit.name} alone by the model, {allowed} {unit}."
         return (
             f"Its limit is not known: its {each} per update are {drawn} in bursts, more than the benchmark of the "
             "model reached."

@@ -57,7 +57,7 @@ def levels_said(study: StudyRecord, profile: Profile) -> str:
     limit, finals = binding(study, winner), format_mlups(winner.mlups or 0.0)
     first, rest = conclusion(profile)[:1], conclusion(profile)[1:]
     found = f"Measured again, level by level ({finals} before): {first.lower()}{rest}"
-    if limit is None or limit.name == MEMORY:
+    if limit is None or limit.name == MEMORY or limit.refuted:
         return found
     streaming, kernel = (profile.rung(name).seconds for name in (STREAMING, KERNEL))
     still = f"Without collision the kernel still takes {format_ps(streaming)} of {format_ps(kernel)} ps"
@@ -119,7 +119,8 @@ def said(study: StudyRecord, profile: Profile | None = None) -> str:
     if limit is None:
         return speeds
     if refuted(study):
-        return f"{_refuted(study, limit)} {_error(study)}".strip()
+        levels = _by_levels(profile) if profile else ""
+        return " ".join(filter(None, (_refuted(study, limit), levels, _error(study))))
     first, *others = found
     whole = measured_s(study)
     origin = (" by the benchmark" if limit.measured else " by the model") if limit.exceeded else ""
@@ -142,7 +143,7 @@ def _refuted(study: StudyRecord, limit: Limit) -> str:
     """Say that the time of an update cannot be divided, as the limit of the model takes longer than the whole."""
     alone = f"{format_ps(1e-6 / limit.mlups)} ps for {limit.name} alone"
     return (
-        f"Where the {format_ps(measured_s(study))} ps of an update go is not known: the model takes {alone} "
+        f"Where the {format_ps(measured_s(study))} ps of an update go is not known by the model: it takes {alone} "
         f"({limit.source.partition(': ')[2]}), more than was measured for all."
     )
 
