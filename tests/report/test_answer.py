@@ -173,8 +173,8 @@ def test_what_leads_over_seconds_wins_and_what_is_faster_in_bursts_is_told() -> 
     )
     assert [name for name, _, _ in section.cards(study)][:2] == ["sustained", "speed in bursts"]
     assert why.said(study) == (
-        "Where the 1,879 ps of an update go is not known by the model: it takes 2,812 ps for memory alone (152 bytes per "
-        "update at 54.05 GB/s, in place, 32 bytes, shifted, 100% prefetched), more than was measured for all. The "
+        "Where the 1,879 ps of an update go is not known by the model: it takes 2,812 ps for memory alone (152 bytes "
+        "per update at 54.05 GB/s, in place, 32 bytes, shifted, 100% prefetched), more than was measured for all. The "
         "median error of the model over 7 finalists is 5.6%."
     )
     assert why.why_panels(study) == [], "no waterfall of a limit that is none"
