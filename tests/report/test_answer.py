@@ -664,7 +664,7 @@ def test_a_limit_by_the_model_that_a_long_run_exceeds_is_no_bound() -> None:
     assert limit
     assert limit.exceeded == pytest.approx(348.4 / 341 - 1, abs=2e-3)
     said = (
-        "Trial 45 reaches 80.1% of the arithmetic limit of the model in bursts (341 MLUPS, exceeded by 2% by this "
+        "The winner reaches 80.1% of the arithmetic limit of the model in bursts (341 MLUPS, exceeded by 2% by this "
         "kernel itself)."
     )
     assert verdict.verdict(study).endswith(said)

@@ -157,7 +157,7 @@ def _hardly(study: StudyRecord, others: Sequence[Trial]) -> str:
     if not few:
         return ""
     several = len(few) > 1
-    whose = f"Kinds like trial{'s' * several} {' and '.join(map(str, few))}"
+    whose = f"The kind{'s' * several} of trial{'s' * several} {' and '.join(map(str, few))}"
     if len(few) == len(counted):
         whose = "Those kinds" if several else "That kind"
     count, *more = few.values()
@@ -230,7 +230,7 @@ def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None, profi
     if limit.exceeded:
         bursts = "" if limit.measured else " in bursts"
         said = f"{limit.said}{bursts} ({allowed} {unit}{limit.exceeded_said})"
-        return f"Trial {trial.number} reaches {share:.1%} of the {said}."
+        return f"The winner reaches {share:.1%} of the {said}."
     halos = with_halos(trial, limit.mlups, cells_read)
     run = trial.sustained
     apart = differs(trial) or study.overtaken is not None
@@ -238,11 +238,11 @@ def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None, profi
     sustained = f"; sustained {run.mlups / limit.mlups:.1%}{_by_power(trial)}" if run and apart else ""
     if profile and contradicted(limit, profile):
         return (
-            f"Trial {trial.number} reaches{bursts} {share:.1%} of the lowest limit by the model, {limit.name} "
+            f"The winner reaches{bursts} {share:.1%} of the lowest limit by the model, {limit.name} "
             f"({allowed} {unit}){sustained}. That this one binds is not certain: without collision the kernel still "
             f"takes {without_collision(profile):.0%} of its time."
         )
     return (
-        f"Trial {trial.number} reaches{bursts} {share:.1%} of its limit, {limit.name}: {allowed} {unit} if nothing "
+        f"The winner reaches{bursts} {share:.1%} of its limit, {limit.name}: {allowed} {unit} if nothing "
         f"else took time{halos}{sustained}."
     )
