@@ -53,7 +53,12 @@ def finals_panels(study: StudyRecord) -> list[Panel]:
     """Return the figure, if there were finals."""
     finals = finals_info(study)
     tied = sum(f.tied for f in finals)
-    caption = f"{len(finals)} finalists, measured interleaved; {tied or 'none'} tied with the winner"
+    level = (
+        "ties not judged, as the winner leads over seconds"
+        if study.overtaken
+        else f"{tied or 'none'} tied with the winner"
+    )
+    caption = f"{len(finals)} finalists, measured interleaved; {level}"
     caption += f", rounds too few to tell of {len(study.untold)}." if study.untold else "."
     return [panel("finals", "Finals", caption, finals_figure(finals))] if finals else []
 

@@ -18,7 +18,15 @@ from lbmtune.report.study.answer.section import beside_rows, card_meanings, card
 from lbmtune.report.study.answer.update_time import shown_parts
 from lbmtune.report.study.answer.use import BEST, over_seconds, tabs, used
 from lbmtune.report.study.answer.verdict import title, verdict
-from lbmtune.report.study.answer.why import levels_said, limit_said, measuring, refuted, said, why_panels
+from lbmtune.report.study.answer.why import (
+    levels_said,
+    limit_said,
+    measuring,
+    refuted,
+    said,
+    sustained_said,
+    why_panels,
+)
 from lbmtune.report.study.answer.words import meaning
 from lbmtune.report.study.coverage import covered, range_rows
 from lbmtune.report.study.finals import finals_info, finals_panels, finals_table, sustained_panels
@@ -88,7 +96,9 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         best_file=packed(beyond.best) if beyond.best else "",
         over_seconds=over_seconds(study),
         why=why,
-        why_said=f"{said(study, beyond.profile)} {limit_said(study)}".strip() if study.ranked else "",
+        why_said=said(study, beyond.profile) if study.ranked else "",
+        sustained_said=sustained_said(study) if study.ranked else "",
+        limit_said=limit_said(study) if study.ranked else "",
         measured_said=levels_said(study, beyond.profile) if beyond.profile else "",
         levels=level_rows(beyond.profile) if beyond.profile else [],
         why_command=measuring(study, beyond.profile) if study.ranked else "",

@@ -268,12 +268,12 @@ def sustained_text(run: Sustained | None, burst_mlups: float) -> str:
 
 
 def power_bound_text(run: Sustained, burst_mlups: float) -> str:
-    """Say that power binds a sustained run, with the power drawn and allowed; empty if it does not."""
+    """Say that power binds a sustained run, with the power allowed; empty if it does not."""
     if not is_power_bound(run, burst_mlups):
         return ""
     if not (run.power_w and run.power_limit_w):
         return "bound by power"
-    return f"held at the power limit of {run.power_limit_w:.0f} W (mean by counter: {run.power_w:.0f} W)"
+    return f"held at the power limit of {run.power_limit_w:.0f} W"
 
 
 def is_power_bound(run: Sustained, burst_mlups: float) -> bool:

@@ -96,7 +96,9 @@ def _named(study: StudyRecord) -> Iterator[tuple[str, Trial | None]]:
     yield "fastest sustained", fastest_sustained(study)
     yield from (("nearly as fast sustained", one) for one in nearly_sustained(study))
     yield "fastest in bursts", study.overtaken
-    yield from (("tied in bursts", one) for one in tied_in_bursts(study))
+    if study.overtaken:
+        level = f"tied with {study.overtaken.number} in bursts"
+        yield from ((level, one) for one in tied_in_bursts(study))
     if study.header.spec.kernel:
         return
     one, stored = best_of_one_step(study), best_of_one_step(study, populations=True)
@@ -147,7 +149,7 @@ def none_published(study: StudyRecord) -> str:
 def of_trial(study: StudyRecord, what: str, trial: Trial) -> Beside:
     """Return a trial beside the winner."""
     winner, own, run = study.ranked[0], trial.mlups or 0.0, trial.sustained
-    gain, paired = (winner.mlups or 0.0) / own, paired_with_winner(study, trial)
+    gain, paired = (winner.mlups or 0.0) / own, None if study.overtaken else paired_with_winner(study, trial)
     apart = f"round by round {1 / paired.median:.3f} x" if paired and abs(gain * paired.median - 1) > _PAIRED else ""
     return Beside(
         what,
@@ -155,7 +157,7 @@ def of_trial(study: StudyRecord, what: str, trial: Trial) -> Beside:
         own,
         gain,
         trial.number,
-        "first measurement" if winner.final and not trial.final else apart,
+        "search only" if winner.final and not trial.final else apart,
         sustained_mlups=run.mlups if run else None,
         footprint_bytes=footprint(trial),
         meaning=meaning(trial.kernel_config),

@@ -216,10 +216,10 @@ def gain_titles(study: StudyRecord, rows: Sequence[Mapping[str, str]]) -> tuple[
 
 
 def _missing(one: Missing, winner: Trial) -> dict[str, str]:
-    near = one.alike_mlups
+    near = float(f"{one.alike_mlups:.2g}") if one.alike_mlups else 0.0
     return {
         "MLUPS": f"about {format_mlups(near)}" if near else "",
-        "gain": f"about {_times((winner.mlups or 0.0) / near)}" if near else "",
+        "gain": f"about {(winner.mlups or 0.0) / near:.2g} x" if near else "",
         "sustained gain": "",
         "kernel": one.kernel,
         "source": one.why,

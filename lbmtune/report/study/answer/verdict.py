@@ -83,8 +83,8 @@ def _over_seconds(study: StudyRecord) -> str:
     named = [f"{one.number} ({format_mlups(one.sustained.mlups)})" for one in nearly_sustained(study) if one.sustained]
     if not named:
         return ""
-    are = f"s {', '.join(named)} are" if len(named) > 1 else f" {named[0]} is"
-    return f"Trial{are} nearly as fast, of one run each."
+    trials = f"Trials {', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else f"Trial {named[0]}"
+    return f"{trials} may be as fast: one run each."
 
 
 def _in_bursts(study: StudyRecord) -> str:
@@ -93,14 +93,17 @@ def _in_bursts(study: StudyRecord) -> str:
     if first is None or first.sustained is None:
         return ""
     run, burst = first.sustained, first.mlups or first.sustained.mlups
-    reason = ", ".join(run.throttled) or "the reason is not recorded"
-    others = [f"trial {t.number} to {format_mlups(t.sustained.mlups)}" for t in tied_in_bursts(study) if t.sustained]
-    tied = f", and {', '.join(others)}, tied in bursts" if others else ""
-    return (
-        f"In bursts trial {first.number} is faster ({format_mlups(burst)}, {words(first.kernel_config)}): over "
-        f"{run.seconds:.1f} s without a pause it falls to {format_mlups(run.mlups)} ({run.mlups / burst - 1:+.1%}; "
-        f"{reason}){tied}."
+    reason = f"by {', '.join(run.throttled)}" if run.throttled else "why is not recorded"
+    what = f"{format_mlups(burst)}, {words(first.kernel_config)}"
+    others = [(trial, trial.sustained) for trial in tied_in_bursts(study) if trial.sustained]
+    level = ", ".join(f"{trial.number} ({format_mlups(trial.mlups or 0.0)})" for trial, _ in others)
+    who = (
+        f"trials {first.number} ({what}) and {level} tie as fastest"
+        if others
+        else f"trial {first.number} leads ({what})"
     )
+    falls = " and ".join(format_mlups(one.mlups) for one in (run, *(sustained for _, sustained in others)))
+    return f"In bursts {who}; over {run.seconds:.1f} s {'they fall' if others else 'it falls'} to {falls}, {reason}."
 
 
 def _gain(study: StudyRecord) -> str:
@@ -222,10 +225,10 @@ def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None, profi
         drawn = format_rate(trial.best_measurement.bandwidth_bytes_per_s)
         each = moved(trial.best_measurement.bytes_per_update)
         if limit.name != MEMORY:
-            return f"Its limit is not known: it exceeds {limit.name} alone by the model, {allowed} {unit}."
+            return f"The winner's limit is not known: it exceeds {limit.name} alone by the model, {allowed} {unit}."
         return (
-            f"Its limit is not known: its {each} per update are {drawn} in bursts, more than the benchmark of the "
-            "model reached."
+            f"The winner's limit is not known: its {each} per update are {drawn} in bursts, more than the benchmark of "
+            "the model reached."
         )
     if limit.exceeded:
         bursts = "" if limit.measured else " in bursts"

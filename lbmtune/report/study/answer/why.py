@@ -120,7 +120,9 @@ def said(study: StudyRecord, profile: Profile | None = None) -> str:
         return speeds
     if refuted(study):
         levels = _by_levels(profile) if profile else ""
-        return " ".join(filter(None, (_refuted(study, limit), levels, _error(study))))
+        predicted = study.ranked[0].prediction
+        low = f"It is {1 - predicted.mlups / measured:.0%} low here." if predicted else ""
+        return " ".join(filter(None, (_refuted(study, limit), levels, low, _error(study))))
     first, *others = found
     whole = measured_s(study)
     origin = (" by the benchmark" if limit.measured else " by the model") if limit.exceeded else ""
@@ -130,7 +132,7 @@ def said(study: StudyRecord, profile: Profile | None = None) -> str:
     doubt = "" if no_help(study) or unknown(study) else _exceeded(study)
     told = _rest(study, others, whole - (first.seconds or 0.0), profile)
     model = "" if no_help(study) else speeds
-    return " ".join(filter(None, (alone, told, model, doubt, _error(study), _over_seconds(study))))
+    return " ".join(filter(None, (alone, told, model, doubt, _error(study))))
 
 
 def refuted(study: StudyRecord) -> bool:
@@ -171,7 +173,7 @@ def _left_then(study: StudyRecord, less_s: float) -> str:
     return f", and {format_ps(left_s)} ps not explained" if left_s > 0 else ""
 
 
-def _over_seconds(study: StudyRecord) -> str:
+def sustained_said(study: StudyRecord) -> str:
     """Say how long an update takes over seconds without a pause; empty if that is as long as in bursts."""
     winner = study.ranked[0]
     run, burst = winner.sustained, winner.best_measurement.mlups
@@ -180,7 +182,7 @@ def _over_seconds(study: StudyRecord) -> str:
     reason = ", ".join(run.throttled) or "the reason is not recorded"
     more_s = 1e-6 / run.mlups - 1e-6 / burst
     return (
-        f"This is of bursts: over {run.seconds:.1f} s an update takes {format_ps(1e-6 / run.mlups)} ps, "
+        f"Over {run.seconds:.1f} s without a pause an update takes {format_ps(1e-6 / run.mlups)} ps, "
         f"{format_ps(abs(more_s))} {'more' if more_s > 0 else 'less'} ({reason}).{_by_clock(study)}"
     )
 
@@ -197,10 +199,10 @@ def _by_clock(study: StudyRecord) -> str:
     if clocked < SLOWER or abs(slower - clocked) > _FOLLOWS * clocked:
         return ""
     limit = binding(study, winner)
-    doubt = ", so the multiprocessors bind it, too" if limit and limit.name == MEMORY else ""
+    doubt = ": they bind it, too" if limit and limit.name == MEMORY else ""
     return (
-        f" It follows the clock of the multiprocessors, {clocked:.1%} lower ({now.sm_clock_hz / 1e6:,.0f} instead of "
-        f"{then.sm_clock_hz / 1e6:,.0f} MHz, memory unchanged){doubt}."
+        f" Its speed fell {slower:.1%} with the clock of the multiprocessors, {clocked:.1%} lower "
+        f"({now.sm_clock_hz / 1e6:,.0f} instead of {then.sm_clock_hz / 1e6:,.0f} MHz, memory unchanged){doubt}."
     )
 
 
@@ -248,7 +250,7 @@ def _rest(study: StudyRecord, others: Sequence[Part], beyond: float, profile: Pr
         speed, less = format_mlups(predicted.mlups), 1 - predicted.mlups / measured
         return (
             f"{left} {_nearly_bound(study)}What each term adds is not certain: the model predicts {speed} MLUPS, "
-            f"{less:.1%} less than was measured{_slow_memory(study)}."
+            f"{less:.1%} less than was measured."
         )
     if unknown(study):
         model = f"the model adds {sum_ps} ps ({named}), and {last}" if added else "the model has nothing but the limit"
@@ -257,17 +259,6 @@ def _rest(study: StudyRecord, others: Sequence[Part], beyond: float, profile: Pr
     if beyond <= 0:
         return f"The kernel is {format_ps(-beyond)} ps faster than that."
     return f"The model adds {sum_ps} ps ({named}); {last}."
-
-
-def _slow_memory(study: StudyRecord) -> str:
-    """Say that the kernel draws more from memory than the model begins with, if it does."""
-    winner = study.ranked[0]
-    begins = winner.prediction.bandwidth_bytes_per_s if winner.prediction else 0.0
-    drawn = winner.best_measurement.bandwidth_bytes_per_s
-    limit = binding(study, winner)
-    if limit is None or limit.name != MEMORY or not 0 < begins < drawn:
-        return ""
-    return f", in part as it begins with {format_rate(begins)} of memory where the kernel draws {format_rate(drawn)}"
 
 
 def _error(study: StudyRecord) -> str:
@@ -294,19 +285,16 @@ def limit_said(study: StudyRecord) -> str:
             f"The limit counts {counted}; without halos, {moved:.4g} bytes at the {rate} of {ceiling.name} would allow "
             f"{allowed} MLUPS."
         )
-    said_before = no_help(study) and bool(_slow_memory(study))
-    return _slower_than(winner, f"{ceiling.name}, {rate}", limit.mlups, said_before=said_before)
+    return _slower_than(winner, f"{ceiling.name}, {rate}", limit.mlups)
 
 
-def _slower_than(winner: Trial, ceiling: str, allowed_mlups: float, *, said_before: bool) -> str:
-    """Say that the model's bandwidth is not that of the ceiling; empty if they agree. said_before: the former is."""
+def _slower_than(winner: Trial, ceiling: str, allowed_mlups: float) -> str:
+    """Say that the model's bandwidth is not that of the ceiling; empty if they agree."""
     predicted = winner.prediction
     seconds = predicted.seconds_of(MEMORY) if predicted else 0.0
     if predicted is None or not seconds or abs(1e-6 / seconds / allowed_mlups - 1) < _AGREE:
         return ""
     benchmark = f"limit is the fastest benchmark of many streams, whatever the scheme ({ceiling})."
-    if said_before:
-        return f"The {benchmark}"
     rate = format_rate(predicted.bandwidth_bytes_per_s)
     return f"The model begins with {rate} for accesses like these; the {benchmark}"
 
