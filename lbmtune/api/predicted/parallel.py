@@ -249,7 +249,7 @@ class _Model:
 
     @cached_property
     def modelled(self) -> float:
-        """The same by the model."""
+        """The speed of one device on the domain of the case, by the model."""
         one = period(self._one_part, self.machine, Coupling(overlap="none"), self.resources)
         return self.case.fluid_sites * one.steps / one.total_s / 1e6
 

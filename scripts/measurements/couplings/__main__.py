@@ -41,6 +41,8 @@ from scripts.paths import RECORDED
 
 LEAST_S = 12
 """Seconds that a group may take; none begins with less."""
+_ALIKE = ("lattice", "collision", "flow", "geometry")
+"""Fields of a case that a recorded kernel has to share, beside its domain."""
 Opened = tuple[Sequence[PeerDevice], Compiler]
 
 
@@ -62,10 +64,10 @@ def recorded_launch_s(group: Group, device: str) -> float | None:
     """Return the seconds of a launch on one device of a kind in the recorded run; None if it has not the kernel."""
     recorded = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(RECORDED.glob("*/couplings.json")))
     known = (one for document in recorded if document["device"] == device for one in document["groups"])
-    same = (group.of_one.domain, group.kernel.flat(), group.case.geometry, group.case.flow, group.case.collision)
+    case = group.of_one
+    same = (case.domain, group.kernel.flat(), *(getattr(case, name) for name in _ALIKE))
     for one in known:
-        found = tuple(one["alone_domain"]), one["config"], one["geometry"], one["flow"], one["collision"]
-        if found == same:
+        if (tuple(one["alone_domain"]), one["config"], *(one[name] for name in _ALIKE)) == same:
             return float(median(one["alone_s"])) * group.kernel.fused_steps / float(one["steps"])
     return None
 

@@ -81,6 +81,7 @@ def test_launches_of_a_prediction_follow_one_gpu_of_an_earlier_run() -> None:
     first = str(parse_coupling(group.couplings[0]))
     assert followed["couplings"][first]["exchange_s"] == by_model["couplings"][first]["exchange_s"]
     assert recorded_launch_s(group, "NVIDIA A100") is None
+    assert recorded_launch_s(replace(group, case=replace(group.case, lattice="d3q27")), machine.name) is None
     assert recorded_launch_s(replace(group, case=replace(group.case, domain=(64, 64, 64))), machine.name) is None
 
 
