@@ -39,6 +39,10 @@ _DEFAULT_AFTER = 12
 """Trials after which the default kernel has its turn: late enough that nothing else waits for it."""
 _DEFAULT_BY = 0.5
 """Share of the time of the search from which on it has its turn whatever was tried: studies may be short."""
+_ONE_STEP_AFTER = 24
+"""Trials after which kernels of one step per launch have theirs, in a search of kernels that take several."""
+_ONE_STEP = 4
+"""Of them there are so many at least, the best by the model: users compare with what they have, well tuned."""
 _LOOK_EVERY = 10.0
 """Time between looks at what is left to gain, in multiples of what one takes."""
 _FIRST_PROOF = 0.25
@@ -70,6 +74,8 @@ class Loop:
         self._compiled, self._ended = 0, ""
         self._index = {config: i for i, config in enumerate(space.configs)}
         self._default = self._index.get(search.default) if search.default else None
+        self._usual = set() if self._default is None else {self._default}
+        self._of_one_step = {i for config, i in self._index.items() if config.fused_steps == 1 and not config.on_chip}
         places = [(self._index.get(trial.kernel_config), trial) for trial in done]
         self._known = {index: trial for index, trial in places if index is not None}
         plan.needs.trials = len(self._known)
@@ -186,7 +192,8 @@ class Loop:
         waits = self._spec.budget.trials and self._compiling and self._compiled < self._search.compiled
         while not waits and self._ready and self._trials_left > 0 and self._search.evaluator.measure_room() > 0:
             begin = time.perf_counter()
-            index = self._default if self._default in self._ready else self._strategy.next(self._ready)
+            usual = self._usual & self._ready
+            index = min(usual) if usual else self._strategy.next(self._ready)
             self._search_s += time.perf_counter() - begin
             self._ready.remove(index)
             number = self._number(index)
@@ -197,12 +204,12 @@ class Loop:
         begin = time.perf_counter()
         room = max(0, int(min(self._search.evaluator.compile_room(len(self._ready)), self._trials_left)))
         if room:
-            self._left = [*self._default_if_due(), *self._left]
+            self._left = [*self._default_if_due(), *self._one_step_if_due(), *self._left]
         wanted, self._left = self._left[:room], self._left[room:]
         if len(wanted) < room:
             wanted += self._strategy.wanted(room - len(wanted))
         under_way = {*self._compiling, *self._ready, *self._measuring.values()}
-        wanted = [index for index in wanted if index != self._default or index not in under_way]
+        wanted = [index for index in dict.fromkeys(wanted) if index not in under_way]
         self._search_s += time.perf_counter() - begin
         for index in wanted:
             self._compiling.add(index)
@@ -213,8 +220,24 @@ class Loop:
         due = len(self._known) >= _DEFAULT_AFTER or now() >= self._default_due_s
         if self._default is None or not due or self._default in self._known:
             return []
-        given = (self._left, self._compiling, self._ready, self._measuring.values())
-        return [] if any(self._default in places for places in given) else [self._default]
+        return [] if self._default in self._given() else [self._default]
+
+    def _one_step_if_due(self) -> list[int]:
+        """Return kernels of one step per launch if it is time and too few were tried, the best by the model first."""
+        due = len(self._known) >= _ONE_STEP_AFTER or now() >= self._default_due_s
+        if not due or len(self._of_one_step) == len(self._index):
+            return []
+        tried = self._of_one_step & {*self._known, *self._measuring.values(), *self._usual}
+        missing = _ONE_STEP - len(tried)
+        if missing <= 0:
+            return []
+        best = sorted(self._of_one_step - tried, key=lambda index: (-self._expected[index], index))[:missing]
+        self._usual.update(best)
+        return [index for index in best if index not in self._given()]
+
+    def _given(self) -> set[int]:
+        """Return what somebody has asked for."""
+        return {*self._left, *self._compiling, *self._ready, *self._measuring.values()}
 
     def _number(self, index: int) -> int:
         """Return the number of a trial, the same again if its first measurement said nothing."""

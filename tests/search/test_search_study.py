@@ -8,6 +8,7 @@ import pytest
 from optuna.storages import JournalStorage
 
 from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.remarks import race_text
@@ -27,6 +28,7 @@ from tests.support.studies.fake_study import (
     search,
     space_of,
     spec,
+    usual_axes,
     verification,
 )
 
@@ -66,6 +68,21 @@ def test_a_study_that_is_too_short_for_many_trials_tries_the_default_kernel(tmp_
     assert len(record.trials) < 12
     (trial,) = (one for one in record.trials if from_flat(one.config) == default)
     assert trial.mlups
+
+
+def test_a_search_of_several_steps_tries_the_best_kernels_of_one_step_by_the_model(tmp_path):
+    several = {"family": ("temporal-blocking",), "representation": ("moments",), "steps": (2, 3)}
+    several |= {"block": ("32x8x1", "64x8x1"), "rows": (1, 2, 3), "pack": (1, 2, 4), "chunk_planes": (16, 32, 64)}
+    one = {**usual_axes("cuda"), "scheme": ("pull", "aa"), "block": ("64x1x1",)}
+    case = box("d3q19", "regularised", (64, 64, 64))
+    study = spec(axes=(one, several), case=case, budget=Budget(trials=34), strategy="list")
+    record, configs = run(tmp_path, study), space_of(study).configs
+    of_one_step = sorted((one for one in configs if one.fused_steps == 1), key=lambda one: -predict(one).mlups)
+    tried = [trial.kernel_config for trial in record.trials]
+    assert len([one for one in configs if one.fused_steps > 1]) > 34
+    assert min(predict(one).mlups for one in tried if one.fused_steps > 1) > predict(of_one_step[0]).mlups
+    assert {one for one in tried if one.fused_steps == 1} == set(of_one_step[:4])
+    assert all(one.fused_steps > 1 for one in tried[:20]), "they come when nothing else waits for them"
 
 
 def test_the_sustained_run_is_of_the_winner_that_the_study_ends_with(tmp_path):
