@@ -10,7 +10,7 @@ from lbmtune.records.comparison.race import Verdict
 from lbmtune.records.comparison.repeats import percent, repeat_interval
 from lbmtune.records.profile import Profile
 from lbmtune.records.spec import TimingProtocol
-from lbmtune.records.study import StudyRecord
+from lbmtune.records.study import ALIKE, StudyRecord
 from lbmtune.units import format_bytes, format_mlups
 
 _ADVICE = "these speeds are too low and the ranking is not reliable; run again when the machine is idle"
@@ -65,8 +65,8 @@ def _leads(study: StudyRecord, race: Verdict) -> str:
     if study.overtaken:
         return "is the fastest of them over seconds"
     level = {race.first, *race.tied}
-    footprints = {t.prediction.footprint_bytes if t.prediction else None for t in study.ranked if t.number in level}
-    if len(footprints) > 1:
+    known = [t.prediction.footprint_bytes if t.prediction else 0 for t in study.ranked if t.number in level]
+    if max(known) > ALIKE * min(known):
         return "has the smallest footprint of them"
     return "had the highest median; their footprints are equal"
 

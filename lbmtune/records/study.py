@@ -29,6 +29,8 @@ from lbmtune.records.spec import StudySpec
 T = TypeVar("T")
 OVERTAKES = 0.02
 """Relative lead over seconds without a pause from which on it is clear."""
+ALIKE = 1.01
+"""Ratio of two footprints up to which they are the same: paddings differ by less."""
 CEILING_STREAMS = 19
 """Arrays that a copy of many streams reads and writes at once."""
 
@@ -201,7 +203,7 @@ class StudyRecord:
 
         def rank(trial: Trial) -> tuple[tuple[bool, int, bool], bool, list[float], float]:
             tied = names[0] == "mlups" and trial.number in self._level
-            costs = [self.cost(trial, name) for name in (*names, *(["footprint"] if tied else []))]
+            costs = [*(self.cost(trial, name) for name in names), *([self._size(trial)] if tied else [])]
             return (
                 self._standing(trial),
                 None in costs[: len(names)],
@@ -210,6 +212,11 @@ class StudyRecord:
             )
 
         return tuple(sorted(valid, key=rank))
+
+    def _size(self, trial: Trial) -> float | None:
+        """Return the footprint of a finalist that is tied with the fastest; the same of all that are as small."""
+        known = [t.prediction.footprint_bytes for t in self.trials if t.prediction and t.number in self._level]
+        return max(trial.prediction.footprint_bytes, ALIKE * min(known)) if trial.prediction else None
 
     @cached_property
     def _level(self) -> dict[int, float]:

@@ -63,6 +63,10 @@ def test_of_equal_footprints_the_highest_median_wins_and_the_sentence_says_so() 
     smaller = replace(first, prediction=replace(first.prediction, footprint_bytes=equal[0] // 2))
     fewer = replace(study, trials=(smaller, *study.ranked[1:]))
     assert f"{first.key} has the smallest footprint of them" in race_text(fewer)
+    padded = replace(first, prediction=replace(first.prediction, footprint_bytes=int(1.005 * equal[0])))
+    nearly = replace(study, trials=(*study.ranked[1:], padded))
+    assert nearly.ranked[0] is padded, "what a padding adds decides nothing"
+    assert f"{first.key} had the highest median; their footprints are equal" in race_text(nearly)
 
 
 def test_one_that_was_dropped_is_compared_by_its_rounds_and_too_few_say_nothing():
