@@ -49,11 +49,11 @@ def profile_page(profile: Profile) -> str:
     )
 
 
-def profile_panel(profile: Profile) -> Panel:
-    """Return the waterfall of the measured levels."""
+def profile_panel(profile: Profile, remark: str = "") -> Panel:
+    """Return the waterfall of the measured levels. remark: sentences for the end of its caption, after a space."""
     described = [one.name for one in profile.rungs if one.spread is None and one.name != DATASHEET]
-    origin = f" Not measured here, but taken from the description of the device: {', '.join(described)}."
-    caption = _CAPTION + origin if described else _CAPTION
+    origin = f" Taken from the description of the device: {', '.join(described)}."
+    caption = (_CAPTION + origin if described else _CAPTION) + remark
     return panel("losses", "From the ceiling to the kernel, measured", caption, waterfall_figure(profile))
 
 

@@ -1,6 +1,7 @@
 """Tables and conclusion of a profile: the measured loss breakdown beside that of the model."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from lbmtune.records import Term
@@ -47,32 +48,48 @@ def tables(profile: Profile) -> dict[str, Table | None]:
 
 
 def level_rows(profile: Profile) -> list[dict[str, str]]:
-    """Return the levels from the top, with the loss from each to the next, and what no term explains.
+    """Return the levels from the top, with the time that each adds to the one above, and what no term explains.
 
-    Losses are shares of the first level's speed.
+    Shares are of the time of the kernel; differences are measured minus predicted, and end in what is not explained.
     """
-    losses = {loss.name: loss for loss in profile.losses}
-    rows = []
-    for level in profile.rungs:
-        loss = losses.get(level.name)
-        model = loss.model if loss else None
+    whole, rows = profile.rungs[-1].seconds, []
+    for above, level in zip((None, *profile.rungs), profile.rungs, strict=False):
+        adds, model = _adds(above, level), _model_adds(above, level)
         rows.append(
             {
                 "level": level.name,
                 "what": _MEANINGS[level.name],
-                "ps per update>": _ps(level.seconds),
                 "MLUPS>": format_mlups(level.mlups),
-                "loss>": _signed(loss.measured) if loss else "",
+                "ps per update>": _ps(level.seconds),
+                "adds, ps>": _more(adds) if above else "",
+                "of the time>": f"{100 * adds / whole:.1f} %",
                 "model: ps>": _ps(level.model_s) if level.model_s else "",
-                "model: MLUPS>": format_mlups(level.model_mlups) if level.model_mlups else "",
-                "model: loss>": _signed(model) if model is not None else "",
-                "difference>": _signed(loss.measured - model) if loss and model is not None else "",
+                "model: adds, ps>": _more(model) if above and model is not None else "",
+                "difference, ps>": _more(adds - model) if above and model is not None else "",
             }
         )
-    if profile.unexplained is not None:
-        last = {"level": UNEXPLAINED, "what": "predicted minus measured kernel"}
-        rows.append({**dict.fromkeys(rows[0], ""), **last, "difference>": _signed(profile.unexplained)})
+    if (off := _unexplained_s(profile)) is not None:
+        last = {"level": UNEXPLAINED, "what": "measured minus predicted kernel"}
+        shown = {"of the time>": f"{100 * off / whole:.1f} %", "difference, ps>": _more(off)}
+        rows.append({**dict.fromkeys(rows[0], ""), **last, **shown})
     return rows
+
+
+def _adds(above: Rung | None, level: Rung) -> float:
+    """Return the measured seconds that a level adds to the one above; all of the first one."""
+    return level.seconds - (above.seconds if above else 0.0)
+
+
+def _model_adds(above: Rung | None, level: Rung) -> float | None:
+    """Return the predicted seconds that a level adds to the one above; None if they are not predicted."""
+    before = above.model_s if above else 0.0
+    return None if before is None or level.model_s is None else level.model_s - before
+
+
+def _unexplained_s(profile: Profile) -> float | None:
+    """Return the measured minus the predicted seconds of the kernel; None if it has no prediction."""
+    kernel = profile.rungs[-1]
+    return None if kernel.model_s is None else kernel.seconds - kernel.model_s
 
 
 def part_rows(profile: Profile) -> list[tuple[str, str, str, str, str]]:
@@ -150,32 +167,31 @@ def deviation(profile: Profile) -> Deviation:
 
 
 def conclusion(profile: Profile) -> str:
-    """State the share of the ceiling, the largest loss and the unexplained part in two sentences."""
+    """State the share of the ceiling, what adds most time and the unexplained part in two sentences."""
     if profile_disturbance(profile):
         return "There is no conclusion: other programs used the device."
     return f"{_reached(profile)} {_left_open(profile)}"
 
 
 def _reached(profile: Profile) -> str:
-    """State the share of the first level, and the largest loss with the model's term for it."""
+    """State the share of the first level, and the level that adds most time with the model's term for it."""
     top, kernel = profile.rungs[0], profile.rungs[-1]
     said = (
         f"The kernel reaches {format_mlups(kernel.mlups)} of the {format_mlups(top.mlups)} MLUPS that "
         f"{_CEILINGS[top.name]} allows, {_part(kernel.mlups / top.mlups)}{_no_ceiling(profile)}"
     )
-    most = max(profile.losses, key=lambda loss: loss.measured)
-    if most.measured <= 0:
+    above, below = max(pairwise(profile.rungs), key=lambda pair: _adds(*pair))
+    most, model = _adds(above, below), _model_adds(above, below)
+    if most <= 0:
         return f"{said}; there is no loss."
-    place = next(number for number, level in enumerate(profile.rungs) if level.name == most.name)
-    above, below = profile.rungs[place - 1], profile.rungs[place]
-    said += f"; the largest loss, {_part(most.measured)}, is from {above.name} to {most.name}"
-    if _MEANINGS[most.name] != f"the {most.name}":
-        said += f" ({_MEANINGS[most.name]})"
-    if most.model is None or abs(most.measured - most.model) < _SHOWN:
+    said += f"; most time, {_ps(most)} of {_ps(kernel.seconds)} ps, is added from {above.name} to {below.name}"
+    if _MEANINGS[below.name] != f"the {below.name}":
+        said += f" ({_MEANINGS[below.name]})"
+    if model is None or abs(most - model) < _SHOWN * kernel.seconds:
         return f"{said}."
-    if most.model <= 0:
-        return f"{said}, where the model predicts none."
-    said += f", where the model predicts {_part(most.model)}"
+    if model <= 0:
+        return f"{said}, where the model adds none."
+    said += f", where the model adds {_ps(model)} ps"
     term = _added(above, below)
     if term is None:
         return f"{said}."
@@ -205,18 +221,17 @@ def _added(above: Rung, below: Rung) -> Term | None:
 
 def _left_open(profile: Profile) -> str:
     """State what no term explains, and the level with the largest difference."""
-    known = [(loss.measured - loss.model, loss.name) for loss in profile.losses if loss.model is not None]
-    if profile.unexplained is None or not known:
+    pairs = [(_adds(above, below), _model_adds(above, below), below.name) for above, below in pairwise(profile.rungs)]
+    known = [(adds - model, name) for adds, model, name in pairs if model is not None]
+    off, whole = _unexplained_s(profile), profile.rungs[-1].seconds
+    if off is None or not known:
         return "Unexplained: all of it, because the model has no prediction."
     difference, name = max(known, key=lambda one: abs(one[0]))
     slower = ""
-    if abs(profile.unexplained) >= _SHOWN:
-        slower = f" (the kernel is {'slower' if profile.unexplained > 0 else 'faster'} than predicted)"
-    of = f"of {_CEILINGS[profile.rungs[0].name]}"
-    said = (
-        f"Unexplained: {_signed(profile.unexplained)} {of}{slower}; largest difference: {name}, {_signed(difference)}."
-    )
-    cancel = abs(difference) > max(_MUCH, 2 * abs(profile.unexplained))
+    if abs(off) >= _SHOWN * whole:
+        slower = f" (the kernel is {'slower' if off > 0 else 'faster'} than predicted)"
+    said = f"Unexplained: {_more(off)} ps{slower}; largest difference: {name}, {_more(difference)} ps."
+    cancel = abs(difference) > max(_MUCH * whole, 2 * abs(off))
     return f"{said} Differences of levels cancel: how the model divides the time is not certain." if cancel else said
 
 
@@ -228,5 +243,6 @@ def _part(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-def _signed(value: float) -> str:
-    return f"{100 * value:+.1f} %"
+def _more(seconds: float) -> str:
+    """Return picoseconds with their sign."""
+    return f"{seconds * 1e12:+,.2f}"

@@ -254,22 +254,22 @@ def wavefront_picture() -> str:
 
 
 def loss_picture() -> str:
-    """Return the loss breakdown of a recorded profile: speed at each level, measured and predicted."""
+    """Return the loss breakdown of a recorded profile: the time of an update at each level, measured and predicted."""
     text = (H200 / "profiles" / "many-steps.json").read_bytes()
     profile = msgspec.json.decode(text, type=Profile)
-    best = max(max(one.mlups, one.model_mlups or 0) for one in profile.rungs)
+    longest = max(max(one.seconds, one.model_s or 0) for one in profile.rungs)
     left, width, size = 120.0, 420.0, 30.0
     device = f"{profile.environment.device}, {profile.case.lattice.upper()} {profile.case.collision}"
     steps = profile.config["steps"]
     parts = [_text((20, 28), f"Loss breakdown: {device}, {steps} steps per launch", "title")]
-    for n, (rung, loss) in enumerate(zip(profile.rungs, (None, *profile.losses), strict=True)):
+    for n, (above, rung) in enumerate(zip((None, *profile.rungs), profile.rungs, strict=False)):
         y = 50.0 + (size + 14) * n
         parts.append(_text((left - 10, y + 20), rung.name, "end"))
-        parts.append(_rect((left, y), width * rung.mlups / best, size, "kept"))
-        said = f"{rung.mlups:,.0f} MLUPS" + (f", lost {100 * loss.measured:.1f} %" if loss else "")
+        parts.append(_rect((left, y), width * rung.seconds / longest, size, "kept"))
+        said = f"{1e12 * rung.seconds:.2f} ps" + (f", {1e12 * (rung.seconds - above.seconds):+.2f}" if above else "")
         parts.append(_text((left + width + 16, y + 20), said, "small"))
-        if rung.model_mlups:
-            x = left + width * rung.model_mlups / best
+        if rung.model_s:
+            x = left + width * rung.model_s / longest
             parts.append(_line((x, y - 4), (x, y + size + 4), "two thick"))
     y = 58.0 + (size + 14) * len(profile.rungs)
     parts += [_rect((left, y - 11), 14, 14, "kept"), _text((left + 22, y), "measured", "small")]
