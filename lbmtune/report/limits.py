@@ -161,7 +161,15 @@ def refuted_text(study: StudyRecord, trial: Trial) -> str:
     lowest = next(iter(limits_of(study, trial)), None)
     if lowest is None or not lowest.refuted or lowest == binding(study, trial):
         return ""
-    return f"; {lowest.name} by the model, {format_mlups(lowest.mlups)}, is exceeded by {lowest.exceeded:.0%}"
+    return (
+        f"; {lowest.name} by the model, {format_mlups(lowest.mlups)}, is exceeded by {share_beyond(lowest, trial):.0%}"
+    )
+
+
+def share_beyond(limit: Limit, trial: Trial) -> float:
+    """Return by what share a trial exceeds a limit in bursts, or else over seconds."""
+    in_bursts = (trial.mlups or 0.0) / limit.mlups - 1
+    return in_bursts if in_bursts > _AGREE else limit.exceeded
 
 
 def contradicted(limit: Limit | None, profile: Profile | None) -> bool:
@@ -185,7 +193,7 @@ def _of_memory(study: StudyRecord, trial: Trial) -> Limit | None:
         return None
     ceiling = ceiling_of(study)
     allowed = ceiling.bytes_per_s / trial.best_measurement.bytes_per_update / 1e6
-    source = f"{ceiling.name}, {format_rate(ceiling.bytes_per_s)}, measured here"
+    source = f"{ceiling.name}, {format_rate(ceiling.bytes_per_s)}, measured by this study"
     return Limit(MEMORY, allowed, source, exceeded(study))
 
 

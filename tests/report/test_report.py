@@ -87,7 +87,7 @@ def test_one_ceiling_in_card_table_line_and_caption(gpu: StudyRecord, rates: dic
     share = f"{study.share_of_ceiling(study.ranked[0]):.1%}"
     rate = format_rate(ceiling.best_bytes_per_s)
     allowed = format_mlups(ceiling.best_bytes_per_s / 152e6)
-    card = ("of the limit: memory", share, f"{allowed} MLUPS, {name}, {rate}, measured here")
+    card = ("of the limit: memory", share, f"{allowed} MLUPS, {name}, {rate}, measured by this study")
     assert card in section.cards(study)
     table = dict(winner.winner_table(study, printed_kernel(study)))
     assert table[f"of {name}, the limit"].startswith(share)

@@ -159,7 +159,7 @@ def test_shares_of_the_ceiling_are_said_to_be_no_bound_on_chip(on_chip: StudyRec
         (caption,) = (p.caption for p in page.panels(study) if p.name == "roofline")
         assert ("the lines do not bound them" in caption) is said
         limits = {one.name: one.source for one in limits_of(study, study.ranked[0])}
-        assert ("measured here" not in limits.get("memory", "")) is said
+        assert ("measured by this study" not in limits.get("memory", "")) is said
 
 
 def test_words_of_what_stays_on_chip_take_memory_for_no_bound(on_chip: StudyRecord) -> None:

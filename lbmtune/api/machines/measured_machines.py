@@ -47,15 +47,15 @@ def how_calibrated(machine: Machine) -> str:
         return "not calibrated, by bandwidths alone; lbmtune devices --calibrate measures the rest"
     if machine.calibrated_as and not machine.quick and machine.calibrated_as != machine.name:
         return (
-            f"calibrated as {machine.calibrated_as}, scaled by the bandwidths of this card, which may rank kernels "
+            f"calibrated on {machine.calibrated_as}, scaled by the bandwidths of this card, which may rank kernels "
             "otherwise; lbmtune devices --calibrate measures it"
         )
     if machine.calibrated_as == machine.name:
         return (
-            f"calibrated as another {machine.name}, scaled by the bandwidths of this one; lbmtune devices --calibrate "
+            f"calibrated on another {machine.name}, scaled by the bandwidths of this one; lbmtune devices --calibrate "
             "measures it"
         )
-    others = f", other figures as {machine.calibrated_as}, scaled" if machine.calibrated_as else ""
+    others = f", other figures of {machine.calibrated_as}, scaled" if machine.calibrated_as else ""
     return f"{'quickly ' * machine.quick}calibrated on this device{others}"
 
 

@@ -19,7 +19,6 @@ from lbmtune.report.study.answer.update_time import shown_parts
 from lbmtune.report.study.answer.use import BEST, over_seconds, tabs, used
 from lbmtune.report.study.answer.verdict import title, verdict
 from lbmtune.report.study.answer.why import (
-    levels_said,
     limit_said,
     measuring,
     refuted,
@@ -99,9 +98,8 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         why_said=said(study, beyond.profile) if study.ranked else "",
         sustained_said=sustained_said(study) if study.ranked else "",
         limit_said=limit_said(study) if study.ranked else "",
-        measured_said=levels_said(study, beyond.profile) if beyond.profile else "",
         levels=level_rows(beyond.profile) if beyond.profile else [],
-        why_command=measuring(study, beyond.profile) if study.ranked else "",
+        measure=measuring(study, beyond.profile) if study.ranked else None,
         parts=parts,
         overlaps=any(one.alone_ps for one in parts),
         unfinished=unfinished(study),

@@ -118,6 +118,11 @@ def _stage(trial: Trial, rate: float, cells_read: CellsRead | None) -> Stage:
     )
 
 
+def leaves_out_halos(config: KernelConfig) -> bool:
+    """Return whether the bytes of an update leave out the halos that a kernel reads; those of a CPU count them."""
+    return config.fused_steps > 1 and not config.on_chip and not BACKENDS[config.backend].shares_host
+
+
 def bytes_with_halos(trial: Trial, cells_read: CellsRead) -> float:
     """Return the bytes of an update if each cell of a halo is read from memory: halos are read, and not written."""
     return trial.best_measurement.bytes_per_update * (1 + cells_read(trial.kernel_config)) / 2

@@ -101,16 +101,16 @@ def test_borrowed_tables_are_kept_and_read_again(
         (replace(H100, quick=True), "quickly calibrated on this device"),
         (
             replace(H100, quick=True, calibrated_as="NVIDIA H200"),
-            "quickly calibrated on this device, other figures as NVIDIA H200, scaled",
+            "quickly calibrated on this device, other figures of NVIDIA H200, scaled",
         ),
         (
             replace(H100, quick=True, calibrated_as=H100.name),
-            "calibrated as another NVIDIA H100 80GB HBM3, scaled by the bandwidths of this one; lbmtune devices "
+            "calibrated on another NVIDIA H100 80GB HBM3, scaled by the bandwidths of this one; lbmtune devices "
             "--calibrate measures it",
         ),
         (
             with_borrowed_calibration(BARE, H200),
-            "calibrated as NVIDIA H200, scaled by the bandwidths of this card, which may rank kernels otherwise; "
+            "calibrated on NVIDIA H200, scaled by the bandwidths of this card, which may rank kernels otherwise; "
             "lbmtune devices --calibrate measures it",
         ),
     ],

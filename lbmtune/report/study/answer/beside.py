@@ -60,6 +60,9 @@ def beside(study: StudyRecord) -> tuple[Beside, ...]:
     for what, trial in _named(study):
         if trial and trial is not winner:
             stands_for.setdefault(trial.number, []).append(what)
+    other = best_of_another_kind(study)
+    if other and other.number not in stands_for:
+        stands_for[other.number] = ["best of another kind"]
     found = (_noted(study, of_trial(study, "; ".join(what), named[number])) for number, what in stands_for.items())
     return (*found, *_published(study, winner))
 
@@ -90,7 +93,7 @@ def faster_in_search(study: StudyRecord, one: Trial, *, populations: bool = Fals
 
 def _named(study: StudyRecord) -> Iterator[tuple[str, Trial | None]]:
     """Yield what a trial to compare the winner with is, and the trial; None of one that the study has not."""
-    second = next(iter(study.ranked[1:]), None)
+    second = _next(study)
     if study.overtaken is None:
         yield "tied with it" if second and second.number in study.tied else "runner-up", second
     yield "fastest sustained", fastest_sustained(study)
@@ -106,6 +109,19 @@ def _named(study: StudyRecord) -> Iterator[tuple[str, Trial | None]]:
     yield "best of one step that stores populations", None if stored is one else stored
     yield "best with less memory", best_with_less_memory(study)
     yield "default", default_of(study)
+
+
+def _next(study: StudyRecord) -> Trial | None:
+    """Return the fastest trial that is tied with the winner, or else the runner-up."""
+    tied = (trial for trial in study.ranked if trial.number in study.tied)
+    return max(tied, key=lambda t: t.mlups or 0.0, default=next(iter(study.ranked[1:]), None))
+
+
+def best_of_another_kind(study: StudyRecord) -> Trial | None:
+    """Return the fastest trial of another kind of kernel than the winner, whatever it was measured in."""
+    own = words(study.ranked[0].kernel_config)
+    others = (trial for trial in study.ranked if words(trial.kernel_config) != own)
+    return max(others, key=lambda t: t.mlups or 0.0, default=None)
 
 
 class Missing(NamedTuple):

@@ -13,10 +13,11 @@ from lbmtune.report.limits import alone_s, binding, contradicted, refuted_text, 
 from lbmtune.report.study.answer.beside import Beside, Missing, beside, differs, missing, of_trial
 from lbmtune.report.study.answer.update_time import no_help
 from lbmtune.report.study.answer.use import Next
+from lbmtune.report.study.answer.verdict import one_step_untuned
 from lbmtune.report.study.answer.why import refuted
-from lbmtune.report.study.answer.words import config_text
+from lbmtune.report.study.answer.words import config_text, device_option
 from lbmtune.report.study.output import output_text, with_output_mlups
-from lbmtune.report.study.steps import CellsRead, bytes_with_halos, power_bound_text, with_halos
+from lbmtune.report.study.steps import CellsRead, bytes_with_halos, leaves_out_halos, power_bound_text, with_halos
 from lbmtune.report.study.tables import moved
 from lbmtune.report.tables import plus_minus
 from lbmtune.units import format_bytes, format_mlups, format_rate
@@ -28,10 +29,12 @@ _CARDS = {
     "speed in bursts": "MLUPS: million lattice updates per second, cells times steps over time; by short samples",
     "sustained": "over seconds without a pause, in which a power limit may lower the clocks",
     "of the prediction": "measured over predicted speed, by a model that is not fitted to this study",
-    "memory": "of all buffers of the kernel, and what an update moves",
+    "memory used": "by all buffers of the kernel, and what an update moves",
 }
 """Cards whose titles do not say what they mean have their meaning here, by title."""
 WINNER = "winner"
+_FAR = 0.05
+"""Relative difference of the speeds of search and finals from which on both are told."""
 _NEARLY, _HARDLY = 0.02, 0.001
 """Relative differences of two speeds from which on two digits and three tell them."""
 
@@ -72,8 +75,14 @@ def _speed(study: StudyRecord, winner: Trial) -> Card:
     return (
         "speed in bursts",
         f"{format_mlups(winner.mlups or 0.0)} {unit}",
-        f"{_samples(winner)}; {plus_minus(study.interval(winner))}",
+        f"{_samples(winner)}; {plus_minus(study.interval(winner))}{_in_search(winner)}",
     )
+
+
+def _in_search(trial: Trial) -> str:
+    """Tell the speed of the search, if it is another one than that of the finals."""
+    first = trial.measurement.mlups if trial.measurement and trial.final else trial.mlups or 0.0
+    return f"; {format_mlups(first)} in the search" if abs(first / (trial.mlups or first) - 1) > _FAR else ""
 
 
 def _samples(trial: Trial) -> str:
@@ -150,7 +159,7 @@ def _predicted(study: StudyRecord, winner: Trial) -> Card | None:
 def _memory(winner: Trial, cells_read: CellsRead | None) -> Card | None:
     p, m = winner.prediction, winner.best_measurement
     remark = f"{moved(m.bytes_per_update)} per update{_halos(winner, cells_read)}"
-    return ("memory", format_bytes(p.footprint_bytes), remark) if p else None
+    return ("memory used", format_bytes(p.footprint_bytes), remark) if p else None
 
 
 def _halos(winner: Trial, cells_read: CellsRead | None) -> str:
@@ -158,7 +167,7 @@ def _halos(winner: Trial, cells_read: CellsRead | None) -> str:
     config = winner.kernel_config
     if config.fused_steps == 1 or config.on_chip:
         return ""
-    if config.backend == "cpu":
+    if not leaves_out_halos(config):
         return ", halos counted"
     drawn, least = _drawn(winner), winner.best_measurement.bytes_per_update
     by_model = f", {drawn:.3g} B by the model" if drawn > (1 + _NEARLY) * least else ""
@@ -256,10 +265,14 @@ def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str, profile: Pr
 
     knobs, term: those that act on the largest term of the winner's time; profile: of the winner.
     """
-    if not study.ranked or (study.finished and (no_help(study) or refuted(study))):
+    if not study.ranked:
         return None
     if not study.finished:
         return Next("The study was ended early.", "lbmtune study --resume --output .")
+    if one_step_untuned(study) and not study.header.spec.case.geometry:
+        return Next("To tune kernels of one step per launch:", _one_step(study))
+    if no_help(study) or refuted(study):
+        return None
     tried = [knob for knob in knobs if _has_others(study, knob)]
     if not tried:
         return None
@@ -267,6 +280,15 @@ def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str, profile: Pr
     doubt = " by the model, which is not certain" if contradicted(binding(study, study.ranked[0]), profile) else ""
     reason = f"The largest part of an update is {term}{doubt}, on which {named}. Compare {tried[0]} by the model:"
     return Next(reason, f"lbmtune vary {tried[0]} best.json --study .")
+
+
+def _one_step(study: StudyRecord) -> str:
+    """Return the command that tunes kernels of one step per launch for the case of a study."""
+    case, stored = study.header.spec.case, study.ranked[0].kernel_config.storage
+    asked = f"--lattice {case.lattice} --collision {case.collision} --flow {case.flow}"
+    domain = "x".join(map(str, case.domain))
+    device = device_option(study)
+    return f"lbmtune study {asked} --domain {domain} --families direct --set storage={stored} --device {device}"
 
 
 def _has_others(study: StudyRecord, knob: str) -> bool:

@@ -1,11 +1,10 @@
 """The first lines of the page of a study: its title, and what a reader has to know beside the speed."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 from lbmtune.records import Trial
 from lbmtune.records.profile import Profile
-from lbmtune.records.study import StudyRecord
+from lbmtune.records.study import ALIKE, StudyRecord
 from lbmtune.records.terms import MEMORY
 from lbmtune.report.limits import binding, contradicted, without_collision
 from lbmtune.report.study.answer.beside import (
@@ -23,7 +22,7 @@ from lbmtune.report.study.answer.beside import (
     tried_of_one_step,
 )
 from lbmtune.report.study.answer.doubts import names_candidates
-from lbmtune.report.study.answer.words import device_words, named, words
+from lbmtune.report.study.answer.words import device_words, named, named_as, words
 from lbmtune.report.study.steps import CellsRead, power_bound_text, with_halos
 from lbmtune.report.study.tables import moved
 from lbmtune.search.kinds import kind_of
@@ -129,7 +128,7 @@ def _gain(study: StudyRecord) -> str:
         for what, trial in others.items()
     ]
     first = f"{'' if apart else of_bursts} {', '.join(said)}.".lstrip()
-    return f"{first[:1].upper()}{first[1:]}{_hardly(study, tuple(others.values()))}" if said else ""
+    return f"{first[:1].upper()}{first[1:]}{_hardly(study)}" if said else ""
 
 
 def _gain_over_seconds(study: StudyRecord, other: Trial) -> str:
@@ -151,21 +150,25 @@ def _found_among(study: StudyRecord, trial: Trial, *, populations: bool) -> str:
     return f"{above}; {found}"
 
 
-def _hardly(study: StudyRecord, others: Sequence[Trial]) -> str:
-    """Say of which trials the kinds were hardly searched, beside that of the winner; empty if all were."""
-    kinds = Counter(words(one.kernel_config) for one in study.ranked)
-    winners = kinds[words(study.ranked[0].kernel_config)]
-    counted = {one.number: kinds[words(one.kernel_config)] for one in others}
-    few = {number: count for number, count in counted.items() if count <= _FEW and winners > _FEW * count}
-    if not few:
+def _hardly(study: StudyRecord) -> str:
+    """Say that kernels of one step per launch were hardly searched, beside the kind of the winner; else empty."""
+    if not one_step_untuned(study):
         return ""
-    several = len(few) > 1
-    whose = f"The kind{'s' * several} of trial{'s' * several} {' and '.join(map(str, few))}"
-    if len(few) == len(counted):
-        whose = "Those kinds" if several else "That kind"
-    count, *more = few.values()
-    trials = " and ".join((f"{count} trial{'s' * (count > 1)}", *map(str, more)))
-    return f" {whose} had {trials}, the winner's {winners:,}: tuned, {'they' if several else 'it'} may be faster."
+    tried, winners = tried_of_one_step(study), _of_its_kind(study)
+    trials = f"{tried} trial{'s' * (tried > 1)}"
+    return f" No kernel of one step per launch was tuned ({trials}; of the winner's kind {winners:,})."
+
+
+def one_step_untuned(study: StudyRecord) -> bool:
+    """Return whether the winner takes several steps per launch, and few trials took one."""
+    tried = tried_of_one_step(study)
+    several = bool(study.ranked) and study.ranked[0].kernel_config.fused_steps > 1
+    return several and 0 < tried <= _FEW and _of_its_kind(study) > _FEW * tried
+
+
+def _of_its_kind(study: StudyRecord) -> int:
+    kind = words(study.ranked[0].kernel_config)
+    return sum(words(trial.kernel_config) == kind for trial in study.ranked)
 
 
 def _ties(study: StudyRecord) -> str:
@@ -179,10 +182,21 @@ def _ties(study: StudyRecord) -> str:
         return f"The rounds of the finals are too few to tell if trial{named(study.untold)} {are} slower."
     if not tied:
         return _alone(study)
-    speeds = [trial.mlups or 0.0 for trial in study.ranked if trial.number in {*tied, study.ranked[0].number}]
-    low, high = format_mlups(min(speeds)), format_mlups(max(speeds))
-    within = "" if high == format_mlups(study.ranked[0].mlups or 0.0) else f" ({low} to {high})"
-    return f"Tied with trial{named(tied)}{within}: their order is chance."
+    winner, speeds = study.ranked[0], {trial.number: trial.mlups or 0.0 for trial in study.ranked}
+    faster = any(speeds[number] > speeds[winner.number] for number in tied)
+    if not faster:
+        return f"Tied with trial{named(tied)}: their order is chance."
+    first = sorted(tied, key=lambda number: -speeds[number])
+    told = [f"{number} ({format_mlups(speeds[number])})" for number in first]
+    return f"Tied with trial{named_as(told)}: {_why_first(study, tied)}."
+
+
+def _why_first(study: StudyRecord, tied: Sequence[int]) -> str:
+    """Say why the winner comes before trials that are tied with it, and of which one is faster."""
+    winner = study.ranked[0]
+    others = [footprint(trial) for trial in study.ranked if trial.number in tied]
+    smallest = 0 < ALIKE * footprint(winner) < min(others)
+    return f"trial {winner.number} needs least memory" if smallest else "their order is chance"
 
 
 def _alone(study: StudyRecord) -> str:

@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from statistics import median
 
+from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Prediction, Trial
 from lbmtune.records.comparison.statistics import relative_error
 from lbmtune.records.profile import KERNEL, STREAMING, STREAMS, Profile
-from lbmtune.records.remarks import prediction_doubt
+from lbmtune.records.remarks import prediction_doubt, profile_disturbance
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import EXCHANGE, ISSUE, MEMORY, REFILLS, WAVES
 from lbmtune.report.drawing import CEILING, Figure, plain_figure
 from lbmtune.report.html import Panel, panel
-from lbmtune.report.limits import MUCH, Limit, binding, ceiling_of, contradicted, fastest_on_memory, limits_of
+from lbmtune.report.limits import MUCH, Limit, binding, ceiling_of, fastest_on_memory, limits_of
 from lbmtune.report.profile import profile_panel
-from lbmtune.report.profile_tables import conclusion
 from lbmtune.report.study.answer.update_time import (
     NOT_HIDDEN,
     UNEXPLAINED,
@@ -24,8 +24,9 @@ from lbmtune.report.study.answer.update_time import (
     shown_parts,
     unknown,
 )
-from lbmtune.report.study.answer.use import profiling
-from lbmtune.report.study.steps import SLOWER
+from lbmtune.report.study.answer.use import Next, profiling
+from lbmtune.report.study.answer.words import device_option
+from lbmtune.report.study.steps import SLOWER, leaves_out_halos, power_bound_text
 from lbmtune.report.waterfall import Step, add_waterfall
 from lbmtune.units import format_mlups, format_ps, format_rate
 
@@ -51,25 +52,17 @@ _NO_HELP = (
 )
 
 
-def levels_said(study: StudyRecord, profile: Profile) -> str:
-    """Conclude from the measured levels, and say if their first one is not what limits the winner."""
-    winner = study.ranked[0]
-    limit, finals = binding(study, winner), format_mlups(winner.mlups or 0.0)
-    first, rest = conclusion(profile)[:1], conclusion(profile)[1:]
-    found = f"Measured again, level by level ({finals} before): {first.lower()}{rest}"
-    if limit is None or limit.name == MEMORY or limit.refuted:
-        return found
-    streaming, kernel = (profile.rung(name).seconds for name in (STREAMING, KERNEL))
-    still = f"Without collision the kernel still takes {format_ps(streaming)} of {format_ps(kernel)} ps"
-    uncertain = contradicted(limit, profile)
-    doubt = ": which of them binds is not certain" if uncertain else ""
-    lowest = "lowest limit by the model" if uncertain else "limit"
-    return f"{found} These are shares of what memory alone would allow; the {lowest} is {limit.name}. {still}{doubt}."
+def measured_before(study: StudyRecord, profile: Profile) -> str:
+    """Return what the levels are beside the speed of the finals: measured again, or disturbed."""
+    if disturbed := profile_disturbance(profile):
+        return f" Disturbed: {disturbed}"
+    kernel, finals = profile.rung(KERNEL), format_mlups(study.ranked[0].mlups or 0.0)
+    return f" Measured again: the kernel reaches {format_mlups(kernel.mlups)} MLUPS here, {finals} before."
 
 
 def why_panels(study: StudyRecord, profile: Profile | None = None) -> list[Panel]:
     """Return waterfalls of the winner: measured levels if it was profiled, and terms if its prediction has some."""
-    measured = [profile_panel(profile)] if profile else []
+    measured = [profile_panel(profile, measured_before(study, profile))] if profile else []
     found = parts(study)
     doubtful = prediction_doubt(*study.header.cpu_shares)
     if not found or refuted(study):
@@ -117,7 +110,7 @@ def said(study: StudyRecord, profile: Profile | None = None) -> str:
     )
     limit = binding(study, study.ranked[0])
     if limit is None:
-        return speeds
+        return " ".join(filter(None, (speeds, _by_levels(profile) if profile else "")))
     if refuted(study):
         levels = _by_levels(profile) if profile else ""
         predicted = study.ranked[0].prediction
@@ -127,7 +120,12 @@ def said(study: StudyRecord, profile: Profile | None = None) -> str:
     whole = measured_s(study)
     origin = (" by the benchmark" if limit.measured else " by the model") if limit.exceeded else ""
     verb = "take" if first.name in _PLURAL else "takes"
-    alone = f"{first.name.capitalize()} alone{origin} {verb} {first.ps} of {format_ps(whole)} ps"
+    halos = (
+        ", halos included,"
+        if limit.name == MEMORY and not limit.measured and leaves_out_halos(study.ranked[0].kernel_config)
+        else ""
+    )
+    alone = f"{first.name.capitalize()} alone{origin}{halos} {verb} {first.ps} of {format_ps(whole)} ps"
     alone += f" ({first.share:.1%})."
     doubt = "" if no_help(study) or unknown(study) else _exceeded(study)
     told = _rest(study, others, whole - (first.seconds or 0.0), profile)
@@ -179,7 +177,7 @@ def sustained_said(study: StudyRecord) -> str:
     run, burst = winner.sustained, winner.best_measurement.mlups
     if run is None or run.disturbed or abs(run.mlups / burst - 1) <= SLOWER:
         return ""
-    reason = ", ".join(run.throttled) or "the reason is not recorded"
+    reason = power_bound_text(run, burst) or ", ".join(run.throttled) or "the reason is not recorded"
     more_s = 1e-6 / run.mlups - 1e-6 / burst
     return (
         f"Over {run.seconds:.1f} s without a pause an update takes {format_ps(1e-6 / run.mlups)} ps, "
@@ -199,27 +197,57 @@ def _by_clock(study: StudyRecord) -> str:
     if clocked < SLOWER or abs(slower - clocked) > _FOLLOWS * clocked:
         return ""
     limit = binding(study, winner)
-    doubt = ": they bind it, too" if limit and limit.name == MEMORY else ""
+    doubt = ": that clock binds, too" if limit and limit.name == MEMORY else ""
     return (
         f" Its speed fell {slower:.1%} with the clock of the multiprocessors, {clocked:.1%} lower "
         f"({now.sm_clock_hz / 1e6:,.0f} instead of {then.sm_clock_hz / 1e6:,.0f} MHz, memory unchanged){doubt}."
     )
 
 
-def measuring(study: StudyRecord, profile: Profile | None = None) -> str:
-    """Return the command that measures what the model does not explain; empty if it does, or if that was measured."""
-    return profiling(study) if (unknown(study) or refuted(study)) and not profile else ""
+def measuring(study: StudyRecord, profile: Profile | None = None) -> Next | None:
+    """Return the command that measures what the model does not explain; None if it does, or if all was measured."""
+    if not (unknown(study) or refuted(study)):
+        return None
+    if not profile:
+        return Next("Measure it:", profiling(study))
+    how = study.header.calibrated_how.partition("; lbmtune")[0]
+    if how.startswith("calibrated on this"):
+        return None
+    return Next(
+        f"The model was {how}. To calibrate it on this device in full:",
+        f"lbmtune devices --calibrate --device {device_option(study)}",
+    )
 
 
 def _by_levels(profile: Profile) -> str:
     """Say what streaming and collision add to a copy with the streams of the kernel, as they were measured."""
-    streaming, kernel = profile.rung(STREAMING).seconds, profile.rung(KERNEL).seconds
-    beyond, more = streaming - profile.rung(STREAMS).seconds, kernel - streaming
-    return (
-        f"Measured level by level, the kernel without collision takes {format_ps(abs(beyond))} ps "
-        f"{'more' if beyond > 0 else 'less'} than a copy with its streams, and with the collision "
-        f"{format_ps(abs(more))} ps {'more' if more > 0 else 'less'} than without."
-    )
+    if profile_disturbance(profile):
+        return ""
+    streams, streaming, kernel = (profile.rung(name) for name in (STREAMS, STREAMING, KERNEL))
+    copied = f"a copy with its streams ({format_ps(streams.seconds)} ps{_bytes_of(profile)})"
+    found = [
+        ("the collision adds", kernel.seconds - streaming.seconds, ""),
+        ("streaming adds", streaming.seconds - streams.seconds, f" to {copied}"),
+    ]
+    least = sum((rung.spread or 0.0) * rung.seconds for rung in (streaming, kernel))
+    visible = sorted((one for one in found if one[1] > least), key=lambda one: -one[1])
+    if not visible:
+        return f"Measured level by level, the kernel takes no longer than {copied}."
+    said = [f"{what} {format_ps(more)} ps{to}" for what, more, to in visible]
+    if len(visible) > 1:
+        said[0] = said[0].replace(" adds ", " adds most, ", 1)
+    elif "collision" in visible[0][0]:
+        said.append(f"streaming nothing measurable to {copied}")
+    else:
+        said.append("the collision nothing measurable")
+    return f"Measured level by level, {'; '.join(said)}."
+
+
+def _bytes_of(profile: Profile) -> str:
+    """Say that levels count no halos, if the kernel reads some."""
+    if not leaves_out_halos(from_flat(profile.config)):
+        return ""
+    return f"; {profile.bytes_per_update:.3g} B per update, no halos"
 
 
 def _nearly_bound(study: StudyRecord) -> str:
@@ -246,19 +274,20 @@ def _rest(study: StudyRecord, others: Sequence[Part], beyond: float, profile: Pr
         predicted, measured = study.ranked[0].prediction, study.ranked[0].best_measurement.mlups
         assert predicted
         left = f"Beyond it are {format_ps(beyond)} ps ({beyond / measured_s(study):.1%})."
-        left += f" {_by_levels(profile)}" if profile else ""
+        levels = f" {said}" if profile and (said := _by_levels(profile)) else ""
         speed, less = format_mlups(predicted.mlups), 1 - predicted.mlups / measured
         return (
-            f"{left} {_nearly_bound(study)}What each term adds is not certain: the model predicts {speed} MLUPS, "
-            f"{less:.1%} less than was measured."
+            f"{left}{levels} {_nearly_bound(study)}The model predicts {speed} MLUPS, {less:.1%} less than was "
+            "measured: what each of its terms adds is not certain."
         )
     if unknown(study):
         model = f"the model adds {sum_ps} ps ({named}), and {last}" if added else "the model has nothing but the limit"
-        levels = f" {_by_levels(profile)}" if profile else ""
+        levels = f" {said}" if profile and (said := _by_levels(profile)) else ""
         return f"What takes the other {format_ps(beyond)} ps is not known: {model}.{levels}"
     if beyond <= 0:
         return f"The kernel is {format_ps(-beyond)} ps faster than that."
-    return f"The model adds {sum_ps} ps ({named}); {last}."
+    levels = f" {said}" if profile and (said := _by_levels(profile)) else ""
+    return f"The model adds {sum_ps} ps ({named}); {last}.{levels}"
 
 
 def _error(study: StudyRecord) -> str:

@@ -41,8 +41,13 @@ def meaning(config: KernelConfig) -> str:
 
 def named(numbers: Sequence[int]) -> str:
     """Return the numbers of one trial or several, after the word 'trial'."""
-    more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
-    return f"{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers[:_NAMED]))}{more}"
+    return named_as(list(map(str, numbers)))
+
+
+def named_as(told: Sequence[str]) -> str:
+    """Return one trial or several, told in some way, after the word 'trial'."""
+    more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
+    return f"{'s' if len(told) > 1 else ''} {', '.join(told[:_NAMED])}{more}"
 
 
 def config_text(trial: Trial) -> str:

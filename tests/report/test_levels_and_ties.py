@@ -1,0 +1,89 @@
+"""What the measured levels of the winner add, what is tied with it, and by what it exceeds a limit of the model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lbmtune.records.profile import KERNEL, STREAMING, STREAMS, Profile
+from lbmtune.records.store import read_study
+from lbmtune.report.limits import Limit, share_beyond
+from lbmtune.report.study.answer import section, verdict, why
+from lbmtune.report.study.answer.beside import beside
+from lbmtune.report.study.answer.words import words
+from tests.support.paths import RECORDED
+from tests.support.studies.made_up_profile import PROFILE
+
+ON_ZEN3, ON_EPYC = (read_study(RECORDED / name / "d3q19-box-fast-fp32") for name in ("zen3-2-cores", "epyc-2-cores"))
+
+
+def profiled(streams_ps: float, streaming_ps: float, kernel_ps: float, spread: float = 0.001) -> Profile:
+    """Return a profile with these levels."""
+    times = {STREAMS: streams_ps, STREAMING: streaming_ps, KERNEL: kernel_ps}
+    rungs = (
+        replace(rung, seconds=1e-12 * times[rung.name], spread=spread) if rung.name in times else rung
+        for rung in PROFILE.rungs
+    )
+    return replace(PROFILE, rungs=tuple(rungs))
+
+
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        (
+            profiled(409, 515, 671),
+            "the collision adds most, 156 ps; streaming adds 106 ps to a copy with its streams (",
+        ),
+        (profiled(50, 52, 51), "streaming adds 2 ps to a copy with its streams (50 ps); the collision nothing measur"),
+        (profiled(50, 49, 60), "the collision adds 11 ps; streaming nothing measurable to a copy with its streams (50"),
+        (profiled(50, 52, 53, spread=0.1), "the kernel takes no longer than a copy with its streams (50 ps)."),
+    ],
+)
+def test_what_levels_add_is_told_by_time_the_largest_first(profile: Profile, said: str) -> None:
+    told = why.said(ON_ZEN3, profile)
+    assert f"Measured level by level, {said}" in told
+    beside_others = replace(profile, rungs=tuple(replace(one, disturbed=True) for one in profile.rungs))
+    assert "level by level" not in why.said(ON_ZEN3, beside_others)
+
+
+def test_a_benchmark_and_a_limit_are_exceeded_by_the_speed_that_is_told() -> None:
+    winner = ON_EPYC.ranked[0]
+    limit = Limit("arithmetic", (winner.mlups or 0.0) / 1.38, "by the model: 1 of 2", exceeded=0.45)
+    assert share_beyond(limit, winner) == pytest.approx(0.38), "in bursts, as the share beside it"
+    assert share_beyond(replace(limit, mlups=2 * (winner.mlups or 0.0)), winner) == 0.45, "over seconds alone"
+
+
+def test_the_fastest_of_those_that_tie_is_told_and_why_another_one_wins() -> None:
+    ended = replace(ON_ZEN3, header=replace(ON_ZEN3.header, stopped="the limit of trials is reached"))
+    first, *others = ended.ranked
+    level = [trial for trial in others if trial.number in ended.tied]
+    fastest = max(level, key=lambda trial: trial.mlups or 0.0)
+    assert next(one for one in beside(ended) if "tied with it" in one.what).trial == fastest.number
+    assert "their order is chance." in verdict.verdict(ended)
+    assert fastest.prediction
+    small = replace(fastest, prediction=replace(fastest.prediction, footprint_bytes=1000))
+    study = replace(ended, trials=tuple(small if trial is fastest else trial for trial in ended.trials))
+    assert study.ranked[0] is small
+    told = verdict.verdict(study)
+    assert f"Tied with trials {first.number} ({first.mlups:,.0f}), " in told
+    assert f": trial {small.number} needs least memory." in told
+    assert next(one for one in beside(study) if "tied with it" in one.what).trial == first.number
+
+
+def test_kernels_of_one_step_that_were_not_tuned_are_told_with_the_command_that_tunes_them() -> None:
+    study = read_study(RECORDED / "nvidia-h200" / "d3q19-box-fast-fp32")
+    assert not verdict.one_step_untuned(study)
+    several = [trial for trial in study.ranked if trial.kernel_config.fused_steps > 1]
+    (default, *_) = (trial for trial in study.ranked if trial.kernel_config.fused_steps == 1)
+    few = replace(study, trials=(*several, default))
+    kind = words(study.ranked[0].kernel_config)
+    of_kind = sum(words(trial.kernel_config) == kind for trial in several)
+    told = verdict.verdict(few)
+    assert f"No kernel of one step per launch was tuned (1 trial; of the winner's kind {of_kind})." in told
+    step = section.next_step(few, (), "")
+    assert step is not None
+    assert step.command == (
+        "lbmtune study --lattice d3q19 --collision regularised --flow box --domain 256x256x256 --families direct "
+        "--set storage=fp32 --device 0"
+    )
