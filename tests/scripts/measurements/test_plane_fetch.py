@@ -14,8 +14,8 @@ import pytest
 from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.records import Resources
-from scripts.measurements import plane_fetch
-from scripts.measurements.plane_fetch import FETCHES, PASSES, Row, fetch_passes, program, shapes, summary
+from scripts.measurements.plane_fetch import __main__ as plane_fetch
+from scripts.measurements.plane_fetch.__main__ import FETCHES, PASSES, Row, fetch_passes, program, shapes, summary
 
 PASS_S, LOOP_S, TAKEN = 1e-9, 7e-9, {"none": 0.0, "registers": 1.0, "stored": 2.0, "cp_async": 3.0, "past_l1": 2.5}
 

@@ -82,7 +82,7 @@ def program(shape: Shape) -> Program:
     }
     options = ("--std=c++17", *(f"-D{name}={value}" for name, value in macros.items()))
     launch = Launch(ENTRY, ("source", "sums", "ring", "planes", "passes"), block=block, covers=block)
-    text = Path(__file__).with_suffix(".cu").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("kernel.cu").read_text(encoding="utf-8")
     return Program("cuda", CASE, cuda.Direct(block=block), text, options, ((launch,),))
 
 

@@ -1,0 +1,1 @@
+"""Passes of shared memory that fetches of planes take."""
