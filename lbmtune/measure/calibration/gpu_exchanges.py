@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from statistics import median
 from typing import Any
 
 from lbmtune.backend.protocol import Queue
@@ -16,10 +18,13 @@ Best = Callable[[str, Work], float]
 """Returns the least seconds of what a function enqueues, of some rounds, by what it is."""
 Sends = Callable[[End, End, int, int], tuple[Work, ...]]
 """Returns the works of a message of some bytes and a number: on the device that sends it, and on the other one."""
-_EXCHANGES, _ROUNDS = 24, 5
-"""Exchanges of a sample, and samples of which the least one counts."""
-_CALLS = 100
-"""Calls that are timed on the host together, of which no queue is full."""
+Sending = Sequence[Sequence[tuple[Queue, Work]]]
+"""The works of each message, which follow each other, in their queues."""
+_EXCHANGES, _BUSY_EXCHANGES, _ROUNDS = 24, 12, 5
+"""Exchanges of a sample, of one between busy devices, and samples of which the least one counts."""
+_CALLS, _CALL_ROUNDS = 100, 9
+"""Calls that are timed on the host together, of which no queue is full, and times of which the median counts: one
+minute a host is faster than the next."""
 NO_WAIT_S = 1e-9
 """Seconds of a wait, or of a start, that is too short to be measured."""
 
@@ -50,32 +55,49 @@ def through_host(ends: Iterable[End]) -> Sends:
     return sends
 
 
-def messages_s(one: End, other: End, what: str, sends: Sends, wait_s: float, best: Best) -> dict[int, float]:
+def messages_s(
+    one: End, other: End, what: str, sends: Sends, wait_s: float, best: Best, *, busy: bool = False
+) -> dict[int, float]:
     """Return the seconds of a message by its bytes, if both devices send two and wait for each other.
 
     As parts with two neighbours do: messages have queues of their own, which wait for one queue of both devices, and
-    those for all messages. wait_s: of each of the two waits, which do not count.
+    those for all messages. wait_s: of each of the two waits, which do not count; busy: whether both devices move what
+    their memory can meanwhile.
     """
-    pairs = [(*way, number) for number in range(MESSAGES) for way in ((one, other), (other, one))]
-    queues = [(source.device.queue(first=True), target.device.queue(first=True)) for source, target, _ in pairs]
+    queues = [
+        (source.device.queue(first=True), target.device.queue(first=True)) for source, target, _ in _ways(one, other)
+    ]
     found = {}
     for size in COPIES:
-        works = [sends(source, target, size, number) for source, target, number in pairs]
-        sending = [list(zip(each, work, strict=False)) for each, work in zip(queues, works, strict=True)]
-        exchanges = partial(_exchange, (one, other), sending)
-        round_s = best(f"{what} of {size} bytes in exchanges", exchanges) / _EXCHANGES
+        sending = _sending(one, other, sends, size, queues)
+        if busy:
+            round_s = _busy_exchanges_s(one, other, sending) / _BUSY_EXCHANGES
+        else:
+            exchanges = partial(_exchange, (one.queue, other.queue), sending, _EXCHANGES)
+            round_s = best(f"{what} of {size} bytes in exchanges", exchanges) / _EXCHANGES
         found[size] = max(round_s - 2 * wait_s, NO_WAIT_S) / MESSAGES
     return found
 
 
-def _exchange(ends: tuple[End, End], sending: Sequence[Sequence[tuple[Queue, Work]]]) -> None:
-    """Enqueue exchanges, each of all messages; the works of a message follow each other."""
+def _ways(one: End, other: End) -> list[tuple[End, End, int]]:
+    """Return the sender, the receiver and the number of each message."""
+    return [(*way, number) for number in range(MESSAGES) for way in ((one, other), (other, one))]
+
+
+def _sending(one: End, other: End, sends: Sends, size: int, queues: Sequence[Sequence[Queue]]) -> Sending:
+    """Return the works of all messages of some bytes. queues: of the sender and the receiver of each."""
+    works = [sends(source, target, size, number) for source, target, number in _ways(one, other)]
+    return [list(zip(each, work, strict=False)) for each, work in zip(queues, works, strict=True)]
+
+
+def _exchange(centres: Sequence[Queue], sending: Sending, times: int) -> None:
+    """Enqueue exchanges, each of all messages. centres: a queue of each device, for which messages wait."""
     sent: list[Any] = []
-    for _ in range(_EXCHANGES):
-        for end in ends:
+    for _ in range(times):
+        for centre in centres:
             for mark in sent:
-                end.queue.wait(mark)
-        ready = [end.queue.mark() for end in ends]
+                centre.wait(mark)
+        ready = [centre.mark() for centre in centres]
         sent.clear()
         for works in sending:
             before = ready
@@ -86,7 +108,34 @@ def _exchange(ends: tuple[End, End], sending: Sequence[Sequence[tuple[Queue, Wor
                 before = [queue.mark()]
             sent += before
     for mark in sent:
-        ends[0].queue.wait(mark)
+        centres[0].wait(mark)
+
+
+def _load(*ends: End) -> None:
+    """Enqueue launches that keep devices busy with their memory."""
+    for end in ends:
+        end.queue.run(partial(repeat, end.moves(end.source, end.target), BEFORE // 2))
+
+
+def _busy_exchanges_s(one: End, other: End, sending: Sending) -> float:
+    """Return the seconds of exchanges beside launches, the least of some rounds; all is enqueued when they begin."""
+    ends, found = (one, other), list[float]()
+    centres = [end.device.queue(first=True) for end in ends]
+    exchanges = partial(_exchange, centres, sending, _BUSY_EXCHANGES)
+    for _ in range(_ROUNDS):
+        _load(*ends)
+        for mark in [end.queue.mark() for end in ends]:
+            for centre in centres:
+                centre.wait(mark)
+        _load(*ends)
+        centres[0].run(lambda: found.append(one.device.time_s(exchanges)))
+        _settle(*ends)
+    return min(found)
+
+
+def _settle(*ends: End) -> None:
+    for end in ends:
+        end.device.synchronize()
 
 
 def busy_copy_s(one: End, other: End) -> dict[int, float]:
@@ -97,39 +146,68 @@ def busy_copy_s(one: End, other: End) -> dict[int, float]:
 def _busy_s(one: End, other: End, size: int, times: int) -> float:
     beside, found = one.device.queue(first=True), list[float]()
     copies = partial(repeat, one.copies(other, size), times)
-
-    def load() -> None:
-        for end in (one, other):
-            end.queue.run(partial(repeat, end.moves(end.source, end.target), BEFORE // 2))
-
     for _ in range(_ROUNDS):
-        load()
+        _load(one, other)
         beside.wait(one.queue.mark())  # all is enqueued until then
-        load()
+        _load(one, other)
         beside.run(lambda: found.append(one.device.time_s(copies)))
-        for end in (one, other):
-            end.device.synchronize()
+        _settle(one, other)
     return min(found)
 
 
 def call_s(one: End, other: End) -> dict[str, float]:
-    """Return the seconds of the host for each call that enqueues something, and for entering a queue ('run')."""
-    queue, mark = one.device.queue(first=True), other.queue.mark()
+    """Return the seconds of the host for each call that enqueues something, and for what it does besides ('turn').
+
+    All on devices that are busy, so that marks are still to come, and by turns on both. 'run': entering a queue;
+    'turn': for each message, and for each device between two exchanges.
+    """
+    ends = one, other
+    queues = [end.device.queue(first=True) for end in ends]
+    marks = list[Any]()
+
+    def by_turns(call: Callable[[Queue], Any]) -> Work:
+        def run() -> None:
+            for queue in queues:
+                call(queue)
+
+        return partial(repeat, run, _CALLS // len(queues))
+
+    def started() -> None:
+        marks[:] = [end.queue.mark() for end in ends]
+        for queue in queues:
+            queue.wait(marks[0])
+
     calls: dict[str, Work] = {
-        "launch": partial(queue.run, partial(repeat, one.moves(one.source, one.target, FEW), _CALLS)),
-        "copy": partial(queue.run, partial(repeat, one.copies(other, min(COPIES)), _CALLS)),
-        "run": partial(repeat, partial(queue.run, lambda: None), _CALLS),
-        "mark": partial(repeat, queue.mark, _CALLS),
-        "wait": partial(repeat, partial(queue.wait, mark), _CALLS),
+        "launch": partial(queues[0].run, partial(repeat, one.moves(one.source, one.target, FEW), _CALLS)),
+        "copy": partial(queues[0].run, partial(repeat, one.copies(other, min(COPIES)), _CALLS)),
+        "run": by_turns(lambda queue: queue.run(lambda: None)),
+        "mark": by_turns(lambda queue: queue.mark()),
+        "wait": by_turns(lambda queue: queue.wait(marks[queue is queues[0]])),
     }
-    return {name: min(_host_s(one, call) for _ in range(_ROUNDS)) / _CALLS for name, call in calls.items()}
+    found = {name: _host_s(ends, started, call) / _CALLS for name, call in calls.items()}
+    return {**found, "turn": _turn_s(one, other, queues, started, found)}
 
 
-def _host_s(end: End, call: Work) -> float:
-    """Return the seconds of the host until it has enqueued something on an idle device."""
-    end.device.synchronize()
-    begin = time.perf_counter()
-    call()
-    seconds = time.perf_counter() - begin
-    end.device.synchronize()
-    return seconds
+def _turn_s(one: End, other: End, centres: Sequence[Queue], started: Work, calls: dict[str, float]) -> float:
+    """Return what the host takes besides the calls of an exchange, for each message and each device."""
+    queues = [(source.device.queue(first=True),) for source, *_ in _ways(one, other)]
+    sending, messages = _sending(one, other, packed, min(COPIES), queues), len(queues)
+    exchanges = partial(_exchange, centres, sending, _BUSY_EXCHANGES)
+    round_s = _host_s((one, other), started, exchanges) / _BUSY_EXCHANGES
+    counts = Counter(launch=messages, run=messages, mark=messages + len(centres), wait=2 * len(centres) * messages)
+    besides_s = round_s - sum(count * calls[name] for name, count in counts.items())
+    return max(besides_s / (messages + len(centres)), NO_WAIT_S)
+
+
+def _host_s(ends: tuple[End, End], started: Work, call: Work) -> float:
+    """Return the median seconds of the host until it has enqueued something behind launches of busy devices."""
+    found = list[float]()
+    for _ in range(_CALL_ROUNDS):
+        _settle(*ends)
+        _load(*ends)
+        started()
+        begin = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - begin)
+    _settle(*ends)
+    return median(found)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import permutations
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lbmtune.backend.protocol import Compiler, PeerDevice
 from lbmtune.measure.calibration.gpu_ends import ARRAY_BYTES, COPIES, FEW, End
@@ -65,10 +65,14 @@ class LinksBench:
             store_both_ways_bytes_per_s=worst.store_both_ways_per_s,
             load_bytes_per_s=worst.load_per_s,
             wait_s=worst.wait_s,
+            graph_wait_s=worst.graph_wait_s,
+            met_wait_s=worst.met_wait_s,
             message_copy_s=_by_name(worst.message_copy_s),
             message_store_s=_by_name(worst.message_store_s),
             message_host_s=_by_name(worst.message_host_s),
             busy_copy_s=_by_name(worst.busy_copy_s),
+            busy_message_copy_s=_by_name(worst.busy_message_copy_s),
+            busy_message_store_s=_by_name(worst.busy_message_store_s),
             call_s=worst.call_s,
             source=f"{len(ids)} {device.environment.device} of one host, best of {_ROUNDS} rounds",
             spread=max(spread for found in figures.values() for spread in found.spread.values()),
@@ -92,10 +96,14 @@ class _Figures(NamedTuple):
     store_both_ways_per_s: float
     load_per_s: float
     wait_s: float
+    graph_wait_s: float
+    met_wait_s: float
     message_copy_s: dict[int, float]
     message_store_s: dict[int, float]
     message_host_s: dict[int, float]
     busy_copy_s: dict[int, float]
+    busy_message_copy_s: dict[int, float]
+    busy_message_store_s: dict[int, float]
     call_s: dict[str, float]
     spread: dict[str, float]
 
@@ -134,27 +142,61 @@ class _Pair:
             store_both_ways_per_s=2 * moved / both_stores_s,
             load_per_s=moved / load_s,
             wait_s=wait_s,
+            graph_wait_s=self._graph_wait_s("waits", self._hops, self._launches),
+            met_wait_s=self._graph_wait_s("waits that are over", self._behind, partial(self._behind, waits=False)),
             message_copy_s=messages("copies", copied),
             message_store_s=messages("stores", packed),
             message_host_s=messages("copies through the host", through_host((one, other))),
             busy_copy_s=busy_copy_s(one, other),
+            busy_message_copy_s=messages("copies", copied, busy=True),
+            busy_message_store_s=messages("stores", packed, busy=True),
             call_s=call_s(one, other),
             spread=self.spread,
         )
 
     def _wait_s(self) -> float:
         """Return how much longer a launch waits for one of the other device than for one of its own."""
-        small, answer = (end.moves(end.source, end.target, FEW) for end in (self.one, self.other))
-        own_s = self._best("launches", self._repeated(small, 2 * _HOPS)) / (2 * _HOPS)
+        own_s = self._best("launches", self._launches) / (2 * _HOPS)
+        return max(self._best("waits", self._hops) / (2 * _HOPS) - own_s, NO_WAIT_S)
 
-        def hops() -> None:
-            for _ in range(_HOPS):
-                self.one.queue.run(small)
-                self.other.queue.wait(self.one.queue.mark())
-                self.other.queue.run(answer)
-                self.one.queue.wait(self.other.queue.mark())
+    def _graph_wait_s(self, what: str, waiting: Callable[[], None], without: Callable[[], None]) -> float:
+        """Return how much longer a launch takes in a graph that waits. without: the same launches, which do not."""
+        device, queue = self.one.device, self.one.queue
+        waited_s = self._best(f"{what} in a graph", device.recorded_in(queue, waiting))
+        own_s = self._best(f"launches without {what}", device.recorded_in(queue, without))
+        return max((waited_s - own_s) / (2 * _HOPS), NO_WAIT_S)
 
-        return max(self._best("waits", hops) / (2 * _HOPS) - own_s, NO_WAIT_S)
+    @staticmethod
+    def _small(end: End) -> Callable[[], None]:
+        """Return a launch that takes no time."""
+        return end.moves(end.source, end.target, FEW)
+
+    def _launches(self) -> None:
+        """Enqueue launches on one device."""
+        self.one.queue.run(self._repeated(self._small(self.one), 2 * _HOPS))
+
+    def _hops(self) -> None:
+        """Enqueue launches on both devices, each of which waits for the one before."""
+        small, answer = self._small(self.one), self._small(self.other)
+        for _ in range(_HOPS):
+            self.one.queue.run(small)
+            self.other.queue.wait(self.one.queue.mark())
+            self.other.queue.run(answer)
+            self.one.queue.wait(self.other.queue.mark())
+
+    def _behind(self, *, waits: bool = True) -> None:
+        """Enqueue launches on both devices; those of one may wait for those of the other, which are ahead."""
+        small, other, marks = self._small(self.one), self._small(self.other), list[Any]()
+        self.other.queue.wait(self.one.queue.mark())
+        for _ in range(3 * _HOPS):
+            self.other.queue.run(other)
+            marks.append(self.other.queue.mark())
+        self.one.queue.wait(marks[_HOPS])
+        for n in range(2 * _HOPS):
+            self.one.queue.run(small)
+            if waits:
+                self.one.queue.wait(marks[n])
+        self.one.queue.wait(marks[-1])
 
     def _best(self, what: str, run: Callable[[], None]) -> float:
         """Return the least time of some rounds, and note how far the median of them lies from it."""

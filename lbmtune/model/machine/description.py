@@ -139,12 +139,14 @@ class Links:
     name: of the links; copy: seconds of a peer copy in one direction, by its bytes; both_ways: bandwidth of two copies
     at once, one in each direction, both counted; store, store_both_ways: of stores of a kernel into the memory of a
     peer; load: of its loads from there; flag: from a store into the memory of a peer until the answer of its kernel is
-    there; wait: how much longer a launch waits for a launch of a peer than for one of its own device; message_copy,
-    message_store: seconds of a message beyond two waits, by its bytes, as a copy or by stores of a kernel, if devices
-    exchange two each way and wait for each other; message_host: likewise through the memory of the host; busy_copy:
-    seconds of a copy by its bytes while kernels of both devices move all that their memory can; call: seconds in
-    which the host enqueues a 'launch', a 'copy', a 'mark' or a 'wait', or enters a queue ('run'); source: of the
-    figures; assumed: what was not measured on these devices, '' if all was.
+    there; wait: how much longer a launch waits for a launch of a peer than for one of its own device; graph_wait:
+    likewise in a graph; met_wait: there, for a launch of a peer that ended earlier; message_copy, message_store:
+    seconds of a message beyond two waits, by its bytes, as a copy or by stores of a kernel, if devices exchange two
+    each way and wait for each other; message_host: likewise through the memory of the host; busy_copy: seconds of a
+    copy by its bytes while kernels of both devices move all that their memory can; busy_message_copy,
+    busy_message_store: those of messages meanwhile; call: seconds in which the host enqueues a 'launch', a 'copy', a
+    'mark' or a 'wait', enters a queue ('run'), or does what else it does for a message or for a device between two
+    exchanges ('turn'); source: of the figures; assumed: what was not measured on these devices, '' if all was.
     Of several peers these are the figures of the one that takes longest. By the id of each peer: the name of its link,
     the bandwidth of the largest copy in one direction and in both, and the seconds of the smallest copy and of a wait.
     spread: how far the median of all rounds of a figure lies from its best, at most; others: processes of others on the
@@ -160,10 +162,14 @@ class Links:
     load_bytes_per_s: float | None = None
     flag_s: float | None = None
     wait_s: float | None = None
+    graph_wait_s: float | None = None
+    met_wait_s: float | None = None
     message_copy_s: dict[str, float] = field(default_factory=dict)
     message_store_s: dict[str, float] = field(default_factory=dict)
     message_host_s: dict[str, float] = field(default_factory=dict)
     busy_copy_s: dict[str, float] = field(default_factory=dict)
+    busy_message_copy_s: dict[str, float] = field(default_factory=dict)
+    busy_message_store_s: dict[str, float] = field(default_factory=dict)
     call_s: dict[str, float] = field(default_factory=dict)
     assumed: str = ""
     peers: dict[str, str] = field(default_factory=dict)

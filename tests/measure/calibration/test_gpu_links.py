@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import Any, cast
+from types import ModuleType, SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytest
@@ -111,6 +112,9 @@ class MadeUpPeer:
     def queue(self, *, first: bool = False) -> MadeUpQueue:
         return MadeUpQueue(self)
 
+    def recorded_in(self, queue: MadeUpQueue, run: Callable[[], None]) -> Callable[[], None]:
+        return run
+
     def time_s(self, run: Callable[[], None]) -> float:
         begin = self.clock.now_s
         run()
@@ -171,6 +175,8 @@ def test_the_links_of_two_devices_have_the_times_of_copies_and_of_waits() -> Non
     assert (one.name, other.name) == ("link 01", "link 10")
     assert one.copy_s == {str(size): pytest.approx(START_S + size / PEER) for size in COPIES}
     assert one.wait_s == pytest.approx(WAIT_S)
+    assert one.graph_wait_s == pytest.approx(WAIT_S)
+    assert one.met_wait_s == pytest.approx(WAIT_S)
     # one thing after another: eight waits for the other device and four messages, of which a half is of each device
     for size in COPIES:
         copied_s, stored_s = START_S + size / PEER + FIRST_S, LAUNCH_S + size / PEER
@@ -180,7 +186,12 @@ def test_the_links_of_two_devices_have_the_times_of_copies_and_of_waits() -> Non
         through_s = 2 * (START_S + size / TO_HOST) + 2 * FIRST_S
         assert one.message_host_s[str(size)] == pytest.approx((waited_s + 4 * (WAIT_S + through_s)) / 2, rel=0.1)
         assert one.busy_copy_s[str(size)] == pytest.approx(one.copy_s[str(size)], rel=0.2)
-    assert one.call_s.keys() == {"launch", "copy", "run", "mark", "wait"}
+        for busy, idle in (
+            (one.busy_message_copy_s, one.message_copy_s),
+            (one.busy_message_store_s, one.message_store_s),
+        ):
+            assert busy[str(size)] == pytest.approx(idle[str(size)], rel=0.1)
+    assert one.call_s.keys() == {"launch", "copy", "run", "mark", "wait", "turn"}
     assert all(0 < seconds < 1e-2 for seconds in one.call_s.values())
     bytes_s = (1 << 18) / (LAUNCH_S + (1 << 18) / PEER)
     assert one.store_bytes_per_s == pytest.approx(bytes_s)
@@ -221,6 +232,75 @@ def test_a_copy_that_moves_nothing_is_no_figure() -> None:
     clock = Clock()
     with pytest.raises(RuntimeError, match="did not move what it should"):
         measured([MadeUpPeer(0, clock, moves=False), MadeUpPeer(1, clock)])
+
+
+CALLS_S = {"launch": 5e-6, "copy": 4e-6, "run": 2e-6, "mark": 3e-6, "wait": 1e-6}
+
+
+@dataclass
+class Host:
+    """The time of a host whose calls take given times, a launch that sends a message some more."""
+
+    more_s: float
+    now_s: float = 0.0
+
+    def took(self, name: str, more_s: float = 0.0) -> None:
+        self.now_s += CALLS_S[name] + more_s
+
+
+class HostQueue(NamedTuple):
+    host: Host
+
+    def run(self, work: Callable[[], None]) -> None:
+        self.host.took("run")
+        work()
+
+    def mark(self) -> object:
+        self.host.took("mark")
+        return object()
+
+    def wait(self, mark: object) -> None:
+        assert mark
+        self.host.took("wait")
+
+
+class HostEnd:
+    """A device of which only the calls take time."""
+
+    source = target = np.zeros(1)
+
+    def __init__(self, host: Host) -> None:
+        self._host, self.device, self.queue = host, self, HostQueue(host)
+
+    def queue_of(self, *, first: bool = False) -> HostQueue:
+        return self.queue
+
+    def synchronize(self) -> None:
+        pass
+
+    def moves(self, *_: object) -> Callable[[], None]:
+        return partial(self._host.took, "launch")
+
+    def copies(self, *_: object) -> Callable[[], None]:
+        return partial(self._host.took, "copy")
+
+    def packs(self, *_: object) -> Callable[[], None]:
+        return partial(self._host.took, "launch", self._host.more_s)
+
+
+def test_calls_of_the_host_are_timed_alone_and_what_it_does_besides_in_exchanges(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host = Host(more_s=3e-6)
+    ends = [cast("Any", HostEnd(host)) for _ in range(2)]
+    for end in ends:
+        end.device = SimpleNamespace(queue=end.queue_of, synchronize=end.synchronize)
+    monkeypatch.setattr(gpu_exchanges.time, "perf_counter", lambda: host.now_s)
+    found = gpu_exchanges.call_s(*ends)
+    turn_s = found.pop("turn")
+    assert found == {name: pytest.approx(seconds, rel=0.01, abs=0.03e-6) for name, seconds in CALLS_S.items()}
+    # four launches of an exchange take so much more, which is that of four messages and two devices
+    assert turn_s == pytest.approx(4 / 6 * 3e-6, rel=0.1)
 
 
 def machines(count: int = 2) -> dict[str, Machine]:
