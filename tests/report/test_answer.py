@@ -498,7 +498,7 @@ def test_who_was_slower_in_the_same_rounds_is_not_tied() -> None:
         assert rows[str(number)]["tied"] == "tied"
         assert float(rows[str(number)]["ratio_interval"].split()[-1]) >= 1
     beside_it = {row["beside"]: row["source"] for row in section.beside_rows(study)}
-    assert beside_it["fastest sustained"] == "trial 16, search only"
+    assert beside_it["fastest sustained"] == "trial 16, search only, where finalists were 17% faster"
     assert beside_it["tied with it"] == "trial 48, round by round 1.030 x"
     info = steps_info(study)
     assert info is not None

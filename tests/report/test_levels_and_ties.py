@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from statistics import median
 
 import pytest
 
 from lbmtune.records.profile import KERNEL, STREAMING, STREAMS, Profile
 from lbmtune.records.store import read_study
-from lbmtune.report.limits import Limit, share_beyond
+from lbmtune.report.limits import Limit, binding, share_beyond
 from lbmtune.report.study.answer import section, verdict, why
 from lbmtune.report.study.answer.beside import beside
 from lbmtune.report.study.answer.words import words
@@ -87,3 +89,41 @@ def test_kernels_of_one_step_that_were_not_tuned_are_told_with_the_command_that_
         "lbmtune study --lattice d3q19 --collision regularised --flow box --domain 256x256x256 --families direct "
         "--set storage=fp32 --device 0"
     )
+
+
+def test_what_was_measured_in_the_search_alone_is_compared_as_the_search_was() -> None:
+    ratios = [t.measurement.mlups / t.final.mlups for t in ON_ZEN3.ranked if t.measurement and t.final]
+    faster = median(ratios)
+    assert faster == pytest.approx(1.17, abs=0.01)
+    one = next(one for one in beside(ON_ZEN3) if one.what == "fastest sustained")
+    assert one.gain == pytest.approx((ON_ZEN3.ranked[0].mlups or 0.0) * faster / one.mlups)
+    several = (t for t in ON_ZEN3.trials if t.kernel_config.fused_steps > 1)
+    untold = next(t for t in ON_ZEN3.ranked if not t.final and t.kernel_config.fused_steps == 1)
+    told = verdict.verdict(replace(ON_ZEN3, trials=(*several, untold)))
+    assert re.search(r"; in the search, where finalists were \d+% faster\)", told)
+    steady = read_study(RECORDED / "nvidia-h200" / "d3q19-box-fast-fp32")
+    for one in beside(steady):
+        assert one.gain == pytest.approx((steady.ranked[0].mlups or 0.0) / one.mlups)
+        assert "finalists" not in one.source
+
+
+def test_levels_that_contradict_the_limit_of_the_model_come_first() -> None:
+    winner = ON_ZEN3.ranked[0]
+    assert binding(ON_ZEN3, winner).name == "arithmetic"
+    allowed_ps = 1e6 / binding(ON_ZEN3, winner).mlups
+    whole_ps = 1e6 / (winner.mlups or 1.0)
+    told = why.said(ON_ZEN3, profiled(0.4 * whole_ps, 1.05 * allowed_ps, whole_ps))
+    assert told.startswith("Measured level by level, ")
+    assert "The model divides the time otherwise (arithmetic 2,933 ps, memory 607 ps), so which of them binds" in told
+    assert "Arithmetic alone" not in told
+    agreed = why.said(ON_ZEN3, profiled(0.4 * whole_ps, 0.9 * allowed_ps, whole_ps))
+    assert agreed.startswith("Arithmetic alone")
+
+
+def test_a_change_within_the_spread_of_bursts_is_no_change_over_seconds() -> None:
+    winner = ON_EPYC.ranked[0]
+    assert winner.sustained
+    for times, told in ((1 + 0.5 * ON_EPYC.interval(winner).half_width, False), (1.2, True)):
+        run = replace(winner.sustained, mlups=(winner.mlups or 0.0) * times)
+        one = replace(ON_EPYC, trials=(replace(winner, sustained=run),))
+        assert bool(why.sustained_said(one)) is told

@@ -28,6 +28,8 @@ _PAIRED = 0.005
 """Relative difference between the ratio of two speeds and that of rounds of both from which on it is told."""
 NEARLY = 0.02
 """Relative difference of speeds up to which a kernel is nearly as fast, or as fast over seconds as in bursts."""
+FAR = 0.05
+"""Relative difference of the speeds of search and finals from which on both are told."""
 _TOLD = 0.001
 """Relative lead over seconds from which on a trial is named."""
 
@@ -165,7 +167,7 @@ def none_published(study: StudyRecord) -> str:
 def of_trial(study: StudyRecord, what: str, trial: Trial) -> Beside:
     """Return a trial beside the winner."""
     winner, own, run = study.ranked[0], trial.mlups or 0.0, trial.sustained
-    gain, paired = (winner.mlups or 0.0) / own, None if study.overtaken else paired_with_winner(study, trial)
+    gain, paired = of_its_stage(study, trial) / own, None if study.overtaken else paired_with_winner(study, trial)
     apart = f"round by round {1 / paired.median:.3f} x" if paired and abs(gain * paired.median - 1) > _PAIRED else ""
     return Beside(
         what,
@@ -173,11 +175,35 @@ def of_trial(study: StudyRecord, what: str, trial: Trial) -> Beside:
         own,
         gain,
         trial.number,
-        "search only" if winner.final and not trial.final else apart,
+        f"search only{stage_said(study)}" if winner.final and not trial.final else apart,
         sustained_mlups=run.mlups if run else None,
         footprint_bytes=footprint(trial),
         meaning=meaning(trial.kernel_config),
     )
+
+
+def of_its_stage(study: StudyRecord, trial: Trial) -> float:
+    """Return the winner's MLUPS to compare a trial with: as they would be in the search, if it has no final."""
+    winner = study.ranked[0].mlups or 0.0
+    alone = study.ranked[0].final and not trial.final
+    return winner * (1 + quicker_search(study)) if alone else winner
+
+
+@once
+def quicker_search(study: StudyRecord) -> float:
+    """Return by what share finalists were faster in the search, in the median; 0 if by little.
+
+    The machine may have changed before the finals.
+    """
+    both = [(t.measurement.mlups, t.final.mlups) for t in study.ranked if t.measurement and t.final]
+    share = median(first / final for first, final in both) - 1 if both else 0.0
+    return share if abs(share) > FAR else 0.0
+
+
+def stage_said(study: StudyRecord) -> str:
+    """Say how finalists differed in the search, if they did."""
+    share = quicker_search(study)
+    return f", where finalists were {abs(share):.0%} {'faster' if share > 0 else 'slower'}" if share else ""
 
 
 def footprint(trial: Trial) -> int:

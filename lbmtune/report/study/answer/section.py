@@ -10,7 +10,7 @@ from lbmtune.records.remarks import left_alone, prediction_doubt
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEANINGS, MEMORY
 from lbmtune.report.limits import alone_s, binding, contradicted, refuted_text, without_collision
-from lbmtune.report.study.answer.beside import Beside, Missing, beside, differs, missing, of_trial
+from lbmtune.report.study.answer.beside import FAR, Beside, Missing, beside, differs, missing, of_trial
 from lbmtune.report.study.answer.update_time import no_help
 from lbmtune.report.study.answer.use import Next
 from lbmtune.report.study.answer.verdict import one_step_untuned
@@ -33,8 +33,6 @@ _CARDS = {
 }
 """Cards whose titles do not say what they mean have their meaning here, by title."""
 WINNER = "winner"
-_FAR = 0.05
-"""Relative difference of the speeds of search and finals from which on both are told."""
 _NEARLY, _HARDLY = 0.02, 0.001
 """Relative differences of two speeds from which on two digits and three tell them."""
 
@@ -82,7 +80,7 @@ def _speed(study: StudyRecord, winner: Trial) -> Card:
 def _in_search(trial: Trial) -> str:
     """Tell the speed of the search, if it is another one than that of the finals."""
     first = trial.measurement.mlups if trial.measurement and trial.final else trial.mlups or 0.0
-    return f"; {format_mlups(first)} in the search" if abs(first / (trial.mlups or first) - 1) > _FAR else ""
+    return f"; {format_mlups(first)} in the search" if abs(first / (trial.mlups or first) - 1) > FAR else ""
 
 
 def _samples(trial: Trial) -> str:

@@ -17,7 +17,9 @@ from lbmtune.report.study.answer.beside import (
     fastest_sustained,
     footprint,
     nearly_sustained,
+    of_its_stage,
     of_trial,
+    stage_said,
     tied_in_bursts,
     tried_of_one_step,
 )
@@ -121,14 +123,20 @@ def _gain(study: StudyRecord) -> str:
     apart = any(sustained.values())
     of_bursts = " in bursts" if differs(winner) else ""
     said = [
-        f"{(winner.mlups or 0.0) / (trial.mlups or 1.0):.2f} times the {what} "
+        f"{of_its_stage(study, trial) / (trial.mlups or 1.0):.2f} times the {what} "
         f"({format_mlups(trial.mlups or 0.0)}, {kind_of(trial.kernel_config).pattern}"
-        f"{'' if what == _DEFAULT else _found_among(study, trial, populations=what == _STORED)})"
+        f"{'' if what == _DEFAULT else _found_among(study, trial, populations=what == _STORED)}{_there(study, trial)})"
         f"{sustained[what] or (of_bursts if apart else '')}"
         for what, trial in others.items()
     ]
     first = f"{'' if apart else of_bursts} {', '.join(said)}.".lstrip()
     return f"{first[:1].upper()}{first[1:]}{_hardly(study)}" if said else ""
+
+
+def _there(study: StudyRecord, trial: Trial) -> str:
+    """Say that a trial is compared by the speeds of the search, if those of the finals were others."""
+    said = stage_said(study)
+    return f"; in the search{said}" if said and study.ranked[0].final and not trial.final else ""
 
 
 def _gain_over_seconds(study: StudyRecord, other: Trial) -> str:

@@ -12,7 +12,7 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import EXCHANGE, ISSUE, MEMORY, REFILLS, WAVES
 from lbmtune.report.drawing import CEILING, Figure, plain_figure
 from lbmtune.report.html import Panel, panel
-from lbmtune.report.limits import MUCH, Limit, binding, ceiling_of, fastest_on_memory, limits_of
+from lbmtune.report.limits import MUCH, Limit, binding, ceiling_of, contradicted, fastest_on_memory, limits_of
 from lbmtune.report.profile import profile_panel
 from lbmtune.report.study.answer.update_time import (
     NOT_HIDDEN,
@@ -116,6 +116,8 @@ def said(study: StudyRecord, profile: Profile | None = None) -> str:
         predicted = study.ranked[0].prediction
         low = f"It is {1 - predicted.mlups / measured:.0%} low here." if predicted else ""
         return " ".join(filter(None, (_refuted(study, limit), levels, low, _error(study))))
+    if profile and contradicted(limit, profile):
+        return " ".join(filter(None, (_by_levels(profile), _divided(found), speeds, _error(study))))
     first, *others = found
     whole = measured_s(study)
     origin = (" by the benchmark" if limit.measured else " by the model") if limit.exceeded else ""
@@ -131,6 +133,12 @@ def said(study: StudyRecord, profile: Profile | None = None) -> str:
     told = _rest(study, others, whole - (first.seconds or 0.0), profile)
     model = "" if no_help(study) else speeds
     return " ".join(filter(None, (alone, told, model, doubt, _error(study))))
+
+
+def _divided(found: Sequence[Part]) -> str:
+    """Say how the model divides the time, if the levels do it otherwise."""
+    named = ", ".join(f"{one.name} {one.ps} ps" for one in found[:-1] if one.seconds is not None)
+    return f"The model divides the time otherwise ({named}), so which of them binds is not certain."
 
 
 def refuted(study: StudyRecord) -> bool:
@@ -175,7 +183,8 @@ def sustained_said(study: StudyRecord) -> str:
     """Say how long an update takes over seconds without a pause; empty if that is as long as in bursts."""
     winner = study.ranked[0]
     run, burst = winner.sustained, winner.best_measurement.mlups
-    if run is None or run.disturbed or abs(run.mlups / burst - 1) <= SLOWER:
+    chance = max(SLOWER, study.interval(winner).half_width)
+    if run is None or run.disturbed or abs(run.mlups / burst - 1) <= chance:
         return ""
     reason = power_bound_text(run, burst) or ", ".join(run.throttled) or "the reason is not recorded"
     more_s = 1e-6 / run.mlups - 1e-6 / burst
