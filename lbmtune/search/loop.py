@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.cores import usable_cores
 from lbmtune.errors import TimeOverError
 from lbmtune.records import Compiled, Costs, Outcome, Trial
@@ -42,7 +43,7 @@ _DEFAULT_BY = 0.5
 _ONE_STEP_AFTER = 24
 """Trials after which kernels of one step per launch have theirs, in a search of kernels that take several."""
 _ONE_STEP = 4
-"""Of them there are so many at least, the best by the model: users compare with what they have, well tuned."""
+"""Of them that store populations there are so many at least, the best by the model: what users have, well tuned."""
 _LOOK_EVERY = 10.0
 """Time between looks at what is left to gain, in multiples of what one takes."""
 _FIRST_PROOF = 0.25
@@ -75,7 +76,8 @@ class Loop:
         self._index = {config: i for i, config in enumerate(space.configs)}
         self._default = self._index.get(search.default) if search.default else None
         self._usual = set() if self._default is None else {self._default}
-        self._of_one_step = {i for config, i in self._index.items() if config.fused_steps == 1 and not config.on_chip}
+        self._of_one_step = {i for config, i in self._index.items() if _is_usual(config)}
+        self._alike = all(config.fused_steps == 1 for config in space.configs)
         places = [(self._index.get(trial.kernel_config), trial) for trial in done]
         self._known = {index: trial for index, trial in places if index is not None}
         plan.needs.trials = len(self._known)
@@ -223,9 +225,9 @@ class Loop:
         return [] if self._default in self._given() else [self._default]
 
     def _one_step_if_due(self) -> list[int]:
-        """Return kernels of one step per launch if it is time and too few were tried, the best by the model first."""
+        """Return usual kernels of one step if it is time and too few were tried, the best by the model first."""
         due = len(self._known) >= _ONE_STEP_AFTER or now() >= self._default_due_s
-        if not due or len(self._of_one_step) == len(self._index):
+        if not due or self._alike:
             return []
         tried = self._of_one_step & {*self._known, *self._measuring.values(), *self._usual}
         missing = _ONE_STEP - len(tried)
@@ -282,6 +284,11 @@ class Loop:
         self._search_s = time.perf_counter() - begin
         self._look()
         self._search.observer.finished(trial)
+
+
+def _is_usual(config: KernelConfig) -> bool:
+    """Return whether a kernel takes one step per launch and stores populations in memory."""
+    return config.fused_steps == 1 and config.kept.name == "populations" and not config.on_chip
 
 
 def added(one: Costs, other: Costs) -> Costs:

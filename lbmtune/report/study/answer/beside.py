@@ -39,7 +39,8 @@ class Beside:
     """A kernel to compare the winner with. gain: the winner's speed over its; trial: None of a published one.
 
     source: of a published one; of a trial what tells its speed from the winner's, which is of the finals.
-    footprint_bytes: of all buffers, 0 if it is not recorded; meaning: of the words of the kernel, '' if not known.
+    footprint_bytes: of all buffers, 0 if it is not recorded; meaning: of the words of the kernel, '' if not known;
+    gain_in_search: by the winner's speed of the search, if that is another one and the trial has no final; else None.
     """
 
     what: str
@@ -51,6 +52,7 @@ class Beside:
     sustained_mlups: float | None = None
     footprint_bytes: int = 0
     meaning: str = ""
+    gain_in_search: float | None = None
 
 
 @once
@@ -108,7 +110,8 @@ def _named(study: StudyRecord) -> Iterator[tuple[str, Trial | None]]:
         return
     one, stored = best_of_one_step(study), best_of_one_step(study, populations=True)
     yield "best of one step per launch", one
-    yield "best of one step that stores populations", None if stored is one else stored
+    alone = stored is default_of(study) and tried_of_one_step(study, populations=True) == 1
+    yield "best of one step that stores populations", None if stored is one or alone else stored
     yield "best with less memory", best_with_less_memory(study)
     yield "default", default_of(study)
 
@@ -167,7 +170,9 @@ def none_published(study: StudyRecord) -> str:
 def of_trial(study: StudyRecord, what: str, trial: Trial) -> Beside:
     """Return a trial beside the winner."""
     winner, own, run = study.ranked[0], trial.mlups or 0.0, trial.sustained
-    gain, paired = of_its_stage(study, trial) / own, None if study.overtaken else paired_with_winner(study, trial)
+    gain, paired = (winner.mlups or 0.0) / own, None if study.overtaken else paired_with_winner(study, trial)
+    there = in_its_search(winner, trial)
+    alone = f"search only, where the winner had {format_mlups(there)}" if there else "search only"
     apart = f"round by round {1 / paired.median:.3f} x" if paired and abs(gain * paired.median - 1) > _PAIRED else ""
     return Beside(
         what,
@@ -175,35 +180,21 @@ def of_trial(study: StudyRecord, what: str, trial: Trial) -> Beside:
         own,
         gain,
         trial.number,
-        f"search only{stage_said(study)}" if winner.final and not trial.final else apart,
+        alone if winner.final and not trial.final else apart,
         sustained_mlups=run.mlups if run else None,
         footprint_bytes=footprint(trial),
         meaning=meaning(trial.kernel_config),
+        gain_in_search=there / own if there else None,
     )
 
 
-def of_its_stage(study: StudyRecord, trial: Trial) -> float:
-    """Return the winner's MLUPS to compare a trial with: as they would be in the search, if it has no final."""
-    winner = study.ranked[0].mlups or 0.0
-    alone = study.ranked[0].final and not trial.final
-    return winner * (1 + quicker_search(study)) if alone else winner
+def in_its_search(winner: Trial, trial: Trial) -> float | None:
+    """Return the winner's MLUPS in the search, if a trial was measured there alone and the finals ran at another speed.
 
-
-@once
-def quicker_search(study: StudyRecord) -> float:
-    """Return by what share finalists were faster in the search, in the median; 0 if by little.
-
-    The machine may have changed before the finals.
+    The machine may have changed in between, so that both speeds of the winner are compared with it.
     """
-    both = [(t.measurement.mlups, t.final.mlups) for t in study.ranked if t.measurement and t.final]
-    share = median(first / final for first, final in both) - 1 if both else 0.0
-    return share if abs(share) > FAR else 0.0
-
-
-def stage_said(study: StudyRecord) -> str:
-    """Say how finalists differed in the search, if they did."""
-    share = quicker_search(study)
-    return f", where finalists were {abs(share):.0%} {'faster' if share > 0 else 'slower'}" if share else ""
+    first = winner.measurement.mlups if winner.measurement and winner.final and not trial.final else None
+    return first if first and abs(first / (winner.mlups or first) - 1) > FAR else None
 
 
 def footprint(trial: Trial) -> int:

@@ -10,6 +10,8 @@ from lbmtune.report.study.answer.words import named
 from lbmtune.report.tables import plus_minus
 from lbmtune.units import format_mlups
 
+_MUCH = 0.1
+"""Change of a finalist's speed since the search from which on it is a doubt of its own."""
 _WHICH, _HERE = "Which of the trial", "calibrated on this device"
 
 
@@ -28,9 +30,17 @@ def doubts(study: StudyRecord) -> Doubts:
         disturbance(study),
         "" if disturbance(study) else plus_minus(doubt(study)),
         faster_first(study),
-        unsteadiness(study),
+        unsteadiness(study) or _changed(study),
     )
     return Doubts(uncertain=_together(study)) if sum(map(bool, alone)) > 1 else alone
+
+
+def _changed(study: StudyRecord) -> str:
+    """Say that a finalist had another speed in the search than in the finals; empty if none had by much."""
+    both = [(t.measurement.mlups, t.final.mlups) for t in study.ranked if t.measurement and t.final]
+    if all(abs(first / final - 1) <= _MUCH for first, final in both):
+        return ""
+    return f"{drift_text(study)}: speeds of the search alone may be off by as much. Run again when the machine is idle."
 
 
 def names_candidates(study: StudyRecord) -> bool:

@@ -5,8 +5,8 @@ from math import isfinite
 from statistics import median
 
 from lbmtune.records import Trial
-from lbmtune.records.profile import Profile
-from lbmtune.records.remarks import left_alone, prediction_doubt
+from lbmtune.records.profile import KERNEL, Profile
+from lbmtune.records.remarks import left_alone, prediction_doubt, profile_disturbance
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEANINGS, MEMORY
 from lbmtune.report.limits import alone_s, binding, contradicted, refuted_text, without_collision
@@ -33,7 +33,9 @@ _CARDS = {
 }
 """Cards whose titles do not say what they mean have their meaning here, by title."""
 WINNER = "winner"
-_NEARLY, _HARDLY = 0.02, 0.001
+_DRAWN = 0.02
+"""Share of the bytes of an update from which on halos that are drawn beyond them are told."""
+_NEARLY, _HARDLY = 0.05, 0.001
 """Relative differences of two speeds from which on two digits and three tell them."""
 
 
@@ -55,7 +57,7 @@ def cards(study: StudyRecord, cells_read: CellsRead | None = None, profile: Prof
 def _of_trial(
     study: StudyRecord, winner: Trial, cells_read: CellsRead | None, profile: Profile | None = None
 ) -> list[Card]:
-    speeds = (_speed(study, winner), _sustained(study, winner))
+    speeds = (_speed(study, winner, profile), _sustained(study, winner))
     found = (
         *(reversed(speeds) if study.overtaken else speeds),
         _with_output(study, winner),
@@ -68,13 +70,21 @@ def _of_trial(
     return [card for card in found if card]
 
 
-def _speed(study: StudyRecord, winner: Trial) -> Card:
+def _speed(study: StudyRecord, winner: Trial, profile: Profile | None) -> Card:
     unit = study.header.spec.case.speed_unit
     return (
         "speed in bursts",
         f"{format_mlups(winner.mlups or 0.0)} {unit}",
-        f"{_samples(winner)}; {plus_minus(study.interval(winner))}{_in_search(winner)}",
+        f"{_samples(winner)}; {_spread(study, winner, profile)}{_in_search(winner)}",
     )
+
+
+def _spread(study: StudyRecord, winner: Trial, profile: Profile | None) -> str:
+    """Return the spread within the run, then that between runs, or else the speed of the profile, which came later."""
+    spread = study.interval(winner)
+    if profile is None or spread.between is not None or profile_disturbance(profile):
+        return plus_minus(spread)
+    return f"{plus_minus(spread).partition(';')[0]}; measured again: {format_mlups(profile.rung(KERNEL).mlups)}"
 
 
 def _in_search(trial: Trial) -> str:
@@ -131,7 +141,7 @@ def _limit(study: StudyRecord, winner: Trial, cells_read: CellsRead | None, prof
         what = _OF_BENCHMARK if limit.measured else _OF_MODEL
         return f"{what}{limit.name}", share, f"{allowed}; no upper bound{limit.exceeded_said}"
     if profile and contradicted(limit, profile):
-        doubt = f"which binds is not certain: without collision {without_collision(profile):.0%} of the time"
+        doubt = f"may not bind: without collision {without_collision(profile):.0%} of the time remains"
         return f"{_OF_MODEL}{limit.name}", share, f"{allowed}; {doubt}"
     return f"{_OF_LIMIT}{limit.name}", share, allowed + with_halos(winner, limit.mlups, cells_read)
 
@@ -168,7 +178,7 @@ def _halos(winner: Trial, cells_read: CellsRead | None) -> str:
     if not leaves_out_halos(config):
         return ", halos counted"
     drawn, least = _drawn(winner), winner.best_measurement.bytes_per_update
-    by_model = f", {drawn:.3g} B by the model" if drawn > (1 + _NEARLY) * least else ""
+    by_model = f", {drawn:.3g} B by the model" if drawn > (1 + _DRAWN) * least else ""
     all_halos = f", {bytes_with_halos(winner, cells_read):.3g} B if caches held none" if cells_read else ""
     return f" without halos{by_model}{all_halos}"
 
@@ -242,7 +252,7 @@ def _row(one: Beside, winner: Trial) -> dict[str, str]:
         "beside": one.what,
         "MLUPS": format_mlups(one.mlups),
         "sustained": format_mlups(one.sustained_mlups) if one.sustained_mlups else "",
-        "gain": _times(one.gain) if shown else "",
+        "gain": _both_times(one) if shown else "",
         "sustained gain": _times(gain) if gain and shown else "",
         "memory": format_bytes(one.footprint_bytes) if one.footprint_bytes else "",
         "kernel": one.kernel,
@@ -250,6 +260,14 @@ def _row(one: Beside, winner: Trial) -> dict[str, str]:
         "source": ", ".join(filter(None, ("" if one.trial is None else f"trial {one.trial}", one.source))),
         "command": "",
     }
+
+
+def _both_times(one: Beside) -> str:
+    """Return the gain, from one to another if search and finals ran at other speeds."""
+    if one.gain_in_search is None:
+        return _times(one.gain)
+    low, high = sorted((one.gain, one.gain_in_search))
+    return f"{low:.2g} to {high:.2g} x"
 
 
 def _times(gain: float) -> str:

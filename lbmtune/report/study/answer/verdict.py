@@ -16,10 +16,9 @@ from lbmtune.report.study.answer.beside import (
     faster_in_search,
     fastest_sustained,
     footprint,
+    in_its_search,
     nearly_sustained,
-    of_its_stage,
     of_trial,
-    stage_said,
     tied_in_bursts,
     tried_of_one_step,
 )
@@ -38,6 +37,8 @@ _TITLES = {
 }
 _FEW = 3
 """Trials of a kind up to which it was hardly searched."""
+_MANY = 20
+"""Trials from which on a search saw enough, and times as many configurations that are more than it saw."""
 _DEFAULT = "default"
 _ONE_STEP = "best of one step per launch"
 _STORED = "best of them that stores populations"
@@ -64,6 +65,7 @@ def verdict(study: StudyRecord, cells_read: CellsRead | None = None, profile: Pr
     if not study.ranked:
         return ""
     said = (
+        _few(study),
         _over_seconds(study),
         _gain(study),
         _ties(study),
@@ -123,9 +125,10 @@ def _gain(study: StudyRecord) -> str:
     apart = any(sustained.values())
     of_bursts = " in bursts" if differs(winner) else ""
     said = [
-        f"{of_its_stage(study, trial) / (trial.mlups or 1.0):.2f} times the {what} "
+        f"{_times(winner, trial)} times the {what} "
         f"({format_mlups(trial.mlups or 0.0)}, {kind_of(trial.kernel_config).pattern}"
-        f"{'' if what == _DEFAULT else _found_among(study, trial, populations=what == _STORED)}{_there(study, trial)})"
+        f"{'' if what == _DEFAULT else _found_among(study, trial, populations=what == _STORED)}"
+        f"{_searched(winner, trial)})"
         f"{sustained[what] or (of_bursts if apart else '')}"
         for what, trial in others.items()
     ]
@@ -133,10 +136,19 @@ def _gain(study: StudyRecord) -> str:
     return f"{first[:1].upper()}{first[1:]}{_hardly(study)}" if said else ""
 
 
-def _there(study: StudyRecord, trial: Trial) -> str:
-    """Say that a trial is compared by the speeds of the search, if those of the finals were others."""
-    said = stage_said(study)
-    return f"; in the search{said}" if said and study.ranked[0].final and not trial.final else ""
+def _searched(winner: Trial, trial: Trial) -> str:
+    """Say that a trial was measured in the search alone, if the winner had another speed there."""
+    first = in_its_search(winner, trial)
+    return f"; in the search alone, where the winner had {format_mlups(first)}" if first else ""
+
+
+def _times(winner: Trial, trial: Trial) -> str:
+    """Return how many times as fast the winner is: from one to another if search and finals ran at other speeds."""
+    own, first, final = trial.mlups or 1.0, in_its_search(winner, trial), winner.mlups or 0.0
+    if first is None:
+        return f"{final / own:.2f}"
+    low, high = sorted((first, final))
+    return f"{low / own:.2g} to {high / own:.2g}"
 
 
 def _gain_over_seconds(study: StudyRecord, other: Trial) -> str:
@@ -154,8 +166,14 @@ def _found_among(study: StudyRecord, trial: Trial, *, populations: bool) -> str:
     other = faster_in_search(study, trial, populations=populations)
     speed = format_mlups(other.mlups or 0.0) if other else ""
     above = f", in the finals; in the search alone trial {other.number} had {speed}" if other else ""
-    found = f"best of {tried:,}" if tried > 1 else "the only one"
+    found = f"best of {tried:,} tried" if tried > 1 else "the only one"
     return f"{above}; {found}"
+
+
+def _few(study: StudyRecord) -> str:
+    """Say that few configurations were tried, if they were; else empty."""
+    tried, legal = len(study.trials), study.header.legal_configurations
+    return f"The best of {tried} of {legal:,} configurations." if 1 < tried < _MANY and legal > _MANY * tried else ""
 
 
 def _hardly(study: StudyRecord) -> str:
@@ -213,9 +231,9 @@ def _alone(study: StudyRecord) -> str:
     lead = (winner.mlups or 0.0) / (second.mlups or 1.0) - 1 if second else 1.0
     if study.interval(winner).between is not None:
         return "No other trial is tied with it."
-    if lead >= NEARLY:
+    if second is None or lead >= NEARLY:
         return "No other trial is tied with it within this run."
-    return f"Its lead of {lead:.2%} may not hold in another run."
+    return f"Trial {second.number} is {1 - 1 / (1 + lead):.2%} slower, which may not hold in another run."
 
 
 def _by_power(trial: Trial) -> str:
@@ -265,7 +283,7 @@ def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None, profi
         return (
             f"The winner reaches{bursts} {share:.1%} of the lowest limit by the model, {limit.name} "
             f"({allowed} {unit}){sustained}. That this one binds is not certain: without collision the kernel still "
-            f"takes {without_collision(profile):.0%} of its time."
+            f"takes {without_collision(profile):.0%} of its time. Why has the command that may tell."
         )
     return (
         f"The winner reaches{bursts} {share:.1%} of its limit, {limit.name}: {allowed} {unit} if nothing "

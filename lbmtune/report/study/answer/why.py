@@ -215,6 +215,8 @@ def _by_clock(study: StudyRecord) -> str:
 
 def measuring(study: StudyRecord, profile: Profile | None = None) -> Next | None:
     """Return the command that measures what the model does not explain; None if it does, or if all was measured."""
+    if profile and contradicted(binding(study, study.ranked[0]), profile):
+        return Next("Counters of the processor may tell:", profiling(study))
     if not (unknown(study) or refuted(study)):
         return None
     if not profile:
@@ -229,34 +231,26 @@ def measuring(study: StudyRecord, profile: Profile | None = None) -> Next | None
 
 
 def _by_levels(profile: Profile) -> str:
-    """Say what streaming and collision add to a copy with the streams of the kernel, as they were measured."""
+    """Say what the kernel takes as it was measured: a copy with its streams, and what streaming and collision add."""
     if profile_disturbance(profile):
         return ""
     streams, streaming, kernel = (profile.rung(name) for name in (STREAMS, STREAMING, KERNEL))
-    copied = f"a copy with its streams ({format_ps(streams.seconds)} ps{_bytes_of(profile)})"
-    found = [
-        ("the collision adds", kernel.seconds - streaming.seconds, ""),
-        ("streaming adds", streaming.seconds - streams.seconds, f" to {copied}"),
-    ]
     least = sum((rung.spread or 0.0) * rung.seconds for rung in (streaming, kernel))
-    visible = sorted((one for one in found if one[1] > least), key=lambda one: -one[1])
-    if not visible:
-        return f"Measured level by level, the kernel takes no longer than {copied}."
-    said = [f"{what} {format_ps(more)} ps{to}" for what, more, to in visible]
-    if len(visible) > 1:
-        said[0] = said[0].replace(" adds ", " adds most, ", 1)
-    elif "collision" in visible[0][0]:
-        said.append(f"streaming nothing measurable to {copied}")
-    else:
-        said.append("the collision nothing measurable")
-    return f"Measured level by level, {'; '.join(said)}."
+    moving = "streaming, with halos and exchanges," if leaves_out_halos(from_flat(profile.config)) else "streaming"
+    more = {moving: streaming.seconds - streams.seconds, "the collision": kernel.seconds - streaming.seconds}
+    added = [f"{name} adds {f'{format_ps(s)} ps' if s > least else 'nothing measurable'}" for name, s in more.items()]
+    described = ", by the description of the device" if streams.spread is None else ""
+    return (
+        f"Measured level by level, {format_ps(kernel.seconds)} ps this time: a copy with its streams takes "
+        f"{format_ps(streams.seconds)}{described}{_bytes_of(profile)}; {', '.join(added)}."
+    )
 
 
 def _bytes_of(profile: Profile) -> str:
     """Say that levels count no halos, if the kernel reads some."""
     if not leaves_out_halos(from_flat(profile.config)):
         return ""
-    return f"; {profile.bytes_per_update:.3g} B per update, no halos"
+    return f" ({profile.bytes_per_update:.3g} B per update, no halos)"
 
 
 def _nearly_bound(study: StudyRecord) -> str:
