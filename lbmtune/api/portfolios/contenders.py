@@ -87,6 +87,7 @@ class Contenders:
     resources: dict[str, Resources | None] = field(default_factory=dict)
     chunks: dict[str, Chunks | None] = field(default_factory=dict)
     _legal: dict[tuple[Int3, str], bool] = field(default_factory=dict)
+    _counts: dict[tuple[Int3, str], int] = field(default_factory=dict)
     _at: dict[tuple[Int3, str], KernelConfig] = field(default_factory=dict)
     _named: dict[tuple[Int3, str], str] = field(default_factory=dict)
     _expected: dict[tuple[Int3, str], float] = field(default_factory=dict)
@@ -114,6 +115,16 @@ class Contenders:
         found: KernelConfig = replace(knobs, **{config.length_knob: 2 * knobs.steps})
         return found
 
+    def shape(self, config: KernelConfig) -> str:
+        """Return what kernels have in common whose times go the same way with the domain; of most it is their key.
+
+        Of kernels with chunks of planes it is the tile, the steps, and how chunks share the planes.
+        """
+        knobs: Any = self.generic(config)
+        if not follows(self.spec.case, config):
+            return str(knobs.key)
+        return f"{knobs.block} {knobs.cells_per_thread} {knobs.rows} {knobs.steps} {knobs.chunk_schedule}"
+
     @property
     def keys(self) -> tuple[str, ...]:
         """Return the keys, the last resort first."""
@@ -123,10 +134,17 @@ class Contenders:
         """Return the configuration of a kernel on a domain."""
         if (domain, key) not in self._at:
             config: Any = self.configs[key]
-            if chunks := self.chunks.get(key):
-                config = replace(config, **{config.length_knob: chunks.planes(domain)})
+            if self.chunks.get(key):
+                config = replace(config, **{config.length_knob: -(-domain[2] // self.count(key, domain))})
             self._at[domain, key] = config
         return self._at[domain, key]
+
+    def count(self, key: str, domain: Int3) -> int:
+        """Return the chunks of a kernel on a domain; 1 if launches do not set their number."""
+        if (domain, key) not in self._counts:
+            chunks = self.chunks.get(key)
+            self._counts[domain, key] = chunks.count(domain) if chunks else 1
+        return self._counts[domain, key]
 
     def named(self, key: str, domain: Int3) -> str:
         """Return the key of that configuration."""

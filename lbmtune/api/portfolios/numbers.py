@@ -56,21 +56,17 @@ class _Tapered(NamedTuple):
 
     twice_end: str
     first: str
-    passed: str
 
 
 def _tapered(config: KernelConfig, columns: str, places: int) -> _Tapered:
-    """Return the planes of tapered chunks: the last block ends half of it after the mean of all, or with the first.
-
-    passed: by all blocks together.
-    """
+    """Return the planes of tapered chunks: the last block ends half of it after the mean of all, or with the first."""
     knobs: Any = config
     longest = f"{_DEPTH} * (2 * {CHUNKS} - 1) / {CHUNKS}"
     again = 2 * knobs.steps
     first = f"({longest} - ({longest} > nz) * ({longest} - nz) + {again})"
     passed = f"{columns} * (nz + {CHUNKS} * {again})"
     mean = f"(2 * {passed} / {places} + {_DEPTH} / {CHUNKS} + {again})"
-    return _Tapered(f"({mean} + (2 * {first} > {mean}) * (2 * {first} - {mean}))", first, passed)
+    return _Tapered(f"({mean} + (2 * {first} > {mean}) * (2 * {first} - {mean}))", first)
 
 
 def numbers_of(
@@ -100,22 +96,33 @@ def _of_columns(config: KernelConfig, launch: Launch, places: int, chunks: str) 
     """
     knobs: Any = config
     each, blocks = f"((nz + {chunks} - 1) / {chunks} + {2 * knobs.steps})", f"{_columns(launch)} * {chunks}"
-    waves, along = f"({_over(blocks, places)})", _blocks(launch, 1)
-    full = f"((ny - ({along} - 1) * ((ny + {along} - 1) / {along}) + {knobs.steps}) % {knobs.rows} < 1)"
+    waves = f"({_over(blocks, places)})"
     return (
         *("1", _CELLS, f"{blocks} * {each}", f"{waves} * {each}", each, waves),
-        *((f"{full} * {each}", f"{full} * {waves} * {each}") if knobs.rows > 1 else ()),
+        *_at_face(config, launch, each, f"{waves} * {each}"),
         *(*_misaligned(config, each, _SECTOR), *_misaligned(config, _CELLS, _HALF, _SECTOR), _ROWS),
     )
 
 
+def _at_face(config: KernelConfig, launch: Launch, *counts: str) -> Iterator[str]:
+    """Yield counts where the last rows of threads of the last blocks lie wholly within the domain."""
+    knobs: Any = config
+    along = _blocks(launch, 1)
+    full = f"((ny - ({along} - 1) * ((ny + {along} - 1) / {along}) + {knobs.steps}) % {knobs.rows} < 1)"
+    yield from (f"{full} * {one}" for one in counts if knobs.rows > 1)
+
+
 def _of_tapered(config: KernelConfig, launch: Launch, places: int) -> tuple[str, ...]:
-    """Return the formulas of blocks that go along z, of which later ones have fewer planes."""
+    """Return the formulas of blocks that go along z, of which later ones have fewer planes.
+
+    Where columns are fewer than the places, blocks of one column run at once from the start on, and take longer.
+    """
     columns = _columns(launch)
-    found = _tapered(config, columns, places)
+    twice_end, first = _tapered(config, columns, places)
     return (
-        *("1", _CELLS, found.passed, found.twice_end, found.first, _over(f"{columns} * {CHUNKS}", places)),
-        *(*_misaligned(config, found.first, _SECTOR), *_misaligned(config, _CELLS, _HALF, _SECTOR), _ROWS),
+        *("1", _CELLS, twice_end, first, f"({columns} < {places}) * ({places} - {columns}) * {first}"),
+        *(_over(f"{columns} * {CHUNKS}", places), *_at_face(config, launch, first, twice_end)),
+        *(*_misaligned(config, first, _SECTOR), *_misaligned(config, _CELLS, _HALF, _SECTOR), _ROWS),
     )
 
 

@@ -80,8 +80,7 @@ class Chosen:
         return self.keys[min(lawful, key=lambda n: self._picoseconds(n, domain))] if lawful else self.robust
 
     def _picoseconds(self, place: int, domain: Int3) -> float:
-        chunks = self.contenders.chunks.get(self.keys[place])
-        numbers = {**extents_of(domain), CHUNKS: chunks.count(domain) if chunks else 1}
+        numbers = {**extents_of(domain), CHUNKS: self.contenders.count(self.keys[place], domain)}
         return picoseconds(self.laws[place], self.corrections[place], numbers)
 
     def there(self, domain: Int3) -> str:
@@ -124,10 +123,8 @@ def chosen_of(laws: Laws, measured: Sequence[MeasuredDomain], listed: Sequence[I
     table, keys = laws.table(measured).of_measured(), laws.contenders.keys
     if not table.measured.any():
         raise NothingValidError("no kernel was verified on any domain; see the studies of the domains.")
-    places = cover(table, MOST_KERNELS, _CLOSE)
     everywhere = np.flatnonzero((table.speeds > 0).all(axis=0)).tolist() or [0]
-    if not {*everywhere} & {*places}:
-        places = cover(table, MOST_KERNELS, _CLOSE, first=(robust(table, everywhere),))
+    places = cover(table, MOST_KERNELS, _CLOSE, anchors=everywhere)
     last = robust(table, [place for place in places if place in everywhere])
     rows = {one.domain: row for row, one in enumerate(measured) if one.domain in listed}
     lines = tuple(

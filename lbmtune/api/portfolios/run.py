@@ -61,7 +61,9 @@ _CHECKS = 4
 """Checks at most: after one that fails the rule is made anew."""
 _RACE_S = 20.0
 """Seconds of the turns on a domain without a limit of time; they end earlier if all is told."""
-_LEAST_RACE_S, _EACH_S = 0.3, 0.4
+_SAMPLE = 0.5
+"""Length of a sample, in those of a study: of these, the median of three is told to 0.2 % on one H200."""
+_LEAST_RACE_S, _EACH_S = 0.15, 0.3
 """Seconds of the turns of a kernel at least, and of turns and preparation together."""
 _UNSEEN = 1000
 """Number of the check whose domains teach nothing."""
@@ -161,7 +163,8 @@ class Run:
     def _on_device(self) -> Iterator[None]:
         """Lock the device and start its workers, with the contenders that are known by now."""
         spec = self.asked.spec
-        with WorkerPool(partial(open_device, self.device), spec.protocol) as self._pool:
+        brief = replace(spec.protocol, final_sample_s=_SAMPLE * spec.protocol.final_sample_s)
+        with WorkerPool(partial(open_device, self.device), brief) as self._pool:
             evaluator = Evaluator(spec.case, self.device, spec.protocol, pool=self._pool)
             with device_locks(evaluator.environments):
                 last = from_flat(self.asked.last_resort)
@@ -191,11 +194,11 @@ class Run:
         self._proofs.note(found)
 
     def _nearest(self, ranked: Sequence[Trial]) -> list[Trial]:
-        """Return the fastest trial of each of the fastest kernels of a study."""
+        """Return the fastest trial of each of the fastest kernels of a study, one of those that are alike."""
         near = (one for one in ranked if (one.mlups or 0.0) >= _NEAR * (ranked[0].mlups or 0.0))
         found: dict[str, Trial] = {}
         for one in near:
-            found.setdefault(self._contenders.generic(one.kernel_config).key, one)
+            found.setdefault(self._contenders.shape(one.kernel_config), one)
         return [*found.values()][:_OF_EACH]
 
     def _first_legal(self, ranked: Sequence[Trial]) -> Iterator[Trial]:
@@ -227,15 +230,15 @@ class Run:
                 break
             legal = [key for key in pool if self._contenders.takes(key, domain)]
             keys = [*dict.fromkeys([*legal, *self._likely(domain, _POOL)])]
-            seconds = self._share(plan.taught_s, len(domains) - number)
-            self._on(domain, TEACH, self._fitting(domain, keys, seconds, _POOL), seconds)
+            fitting = self._fitting(domain, keys, self._share(plan.taught_s, len(domains) - number), _POOL)
+            self._on(domain, TEACH, fitting, self._cost_s(domain, fitting))
         while candidates := self._sampling.doubtful(self._laws.imagined, self._measured):
             found = chosen_of(self._laws, self._measured)
             domain = most_doubtful(self._laws, self._measured, candidates, found.keys)
             if self.clock.spent_s > plan.doubtful_s or self._is_over(domain):
                 return
             keys = self._rivals(found, domain, inf)
-            self._on(domain, TEACH, keys, inf if plan.doubtful_s == inf else self._cost_s(domain, keys))
+            self._on(domain, TEACH, keys, self._cost_s(domain, keys))
 
     def _cost_s(self, domain: Int3, keys: Sequence[str]) -> float:
         """Return the least seconds of kernels on a domain; 0 if nothing was measured yet."""
@@ -262,13 +265,13 @@ class Run:
     def _always(self, domain: Int3) -> tuple[str, ...]:
         """Return the default kernel of a domain, and the last resort unless it is known to be far from the fastest."""
         usual, last = self._contenders.default(domain), self._contenders.keys[0]
-        speeds = self._laws.speeds(domain, self._measured)
+        speeds = self._laws.speeds([domain], self._measured)[0]
         far = any(one.visit == TEACH for one in self._measured) and speeds[0] < _NEARLY * speeds.max()
         return (usual,) if far else (*dict.fromkeys((last, usual)),)
 
     def _likely(self, domain: Int3, count: int) -> list[str]:
         """Return the contenders that may be the fastest on a domain: by their laws, and by how far these may err."""
-        speeds = self._laws.speeds(domain, self._measured) * (1 + self._laws.doubts(domain, self._measured))
+        speeds = self._laws.hopes(domain, self._measured)
         return [self._contenders.keys[n] for n in np.argsort(-speeds, kind="stable")[:count] if speeds[n] > 0]
 
     def _rivals(self, found: Chosen, domain: Int3, seconds: float) -> list[str]:

@@ -13,7 +13,7 @@ from lbmtune.search.portfolio.plan import CHECKED, MOST_TAUGHT, TAUGHT
 
 TEACH = 1
 """Visit of domains that teach; checks have the numbers after it."""
-_FORESEEN, _IMAGINED, _APART = 32, 96, 1000
+_FORESEEN, _IMAGINED, _APART = 16, 128, 1000
 """Domains by whose predictions the rule is made as well, those by whose laws it is, and how far their seeds are from
 that of the checks."""
 

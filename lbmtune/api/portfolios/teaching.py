@@ -19,11 +19,8 @@ def most_doubtful(laws: Laws, measured: Sequence[MeasuredDomain], domains: Seque
     Source: Jones et al. 1998 (expected improvement), of each other kernel over that with the least time.
     """
     places = [laws.contenders.keys.index(key) for key in keys]
-
-    def doubtful(domain: Int3) -> float:
-        return expected_loss(laws.speeds(domain, measured)[places], laws.doubts(domain, measured)[places])
-
-    return max(domains, key=doubtful)
+    speeds, doubts = (one(domains, measured)[:, places] for one in (laws.speeds, laws.doubts))
+    return domains[int(np.argmax([*map(expected_loss, speeds, doubts)]))]
 
 
 def expected_loss(speeds: Array, doubts: Array) -> float:

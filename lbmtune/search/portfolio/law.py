@@ -25,7 +25,7 @@ _EXPECTED = 0.02
 """Weight of a predicted time beside a measured one: a kernel that was measured on a few domains needs the others."""
 _NOISE = 0.4
 """Share of the variance of what laws leave that no neighbour tells: noise, and what changes with every extent."""
-_ERROR, _COUNTS = 0.075, 4.0
+LAW_ERROR, _COUNTS = 0.075, 4.0
 """Relative error of a law that nobody measured, and the domains that this counts as beside measured ones."""
 FEW = 4
 """Measured domains below which predictions count more."""
@@ -99,23 +99,29 @@ class Excess:
     error: float
     inverse: Array
 
-    def factor(self, domain: Sequence[int]) -> float:
-        """Return the time on a domain over that by the law."""
-        return 1 + float(self._weights(domain) @ self.shares)
+    def factors(self, domains: Sequence[Sequence[int]]) -> Array:
+        """Return the time on each domain over that by the law."""
+        found: Array = 1 + self._weights(domains) @ self.shares
+        return found
 
-    def doubt(self, domain: Sequence[int]) -> float:
-        """Return the relative error that remains on a domain: the less, the nearer it is to measured ones."""
-        near = self._weights(domain)
-        return self.error * sqrt(max(1 - float(near @ self.inverse @ near), 0.0))
+    def doubts(self, domains: Sequence[Sequence[int]]) -> Array:
+        """Return the relative error that remains on each domain: the less, the nearer it is to measured ones."""
+        near = self._weights(domains)
+        found: Array = self.error * np.sqrt(np.maximum(1 - ((near @ self.inverse) * near).sum(axis=1), 0.0))
+        return found
 
-    def _weights(self, domain: Sequence[int]) -> Array:
-        found: Array = weight(self.domains.T, np.array(domain, dtype=float)[:, None])
+    def _weights(self, domains: Sequence[Sequence[int]]) -> Array:
+        there = np.array(domains, dtype=float).reshape(-1, 3)
+        found: Array = weight(there.T[:, :, None], self.domains.T[:, None, :])
         return found
 
 
-def error_of(relative: Array) -> float:
-    """Return the relative error of a law where nobody measured. relative: (n,), measured time over it, less 1."""
-    known = float((relative**2).sum()) + _COUNTS * _ERROR**2
+def error_of(relative: Array, usual: float = LAW_ERROR) -> float:
+    """Return the relative error of a law where nobody measured. relative: (n,), measured time over it, less 1.
+
+    usual: error of such laws.
+    """
+    known = float((relative**2).sum()) + _COUNTS * usual**2
     return sqrt(known / (len(relative) + _COUNTS))
 
 

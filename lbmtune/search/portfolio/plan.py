@@ -15,7 +15,7 @@ _LEAST_S = 20.0
 """Seconds of the shortest study that finds something."""
 _FEWEST, _MOST = 2, 6
 """Domains that are searched."""
-TAUGHT, MOST_TAUGHT, CHECKED = 16, 56, 20
+TAUGHT, MOST_TAUGHT, CHECKED = 16, 96, 20
 """Domains that teach all over the range, all that teach at most, and those of a check."""
 
 

@@ -131,16 +131,16 @@ def test_numbers_are_those_of_the_launch(config) -> None:
             config = replace(config, chunk_planes=chunks.planes(domain))
         (x, y, z), (nx, ny, nz) = config.blocks(there), domain
         found = [evaluated(one, {**extents_of(domain), CHUNKS: count}) for one in formulas]
+        full = (ny - (y - 1) * -(-ny // y) + 3) % 2 == 0
         assert found[:2] == [1, there.sites]
         if config.family == "temporal-blocking" and config.chunk_schedule == "tapered":
-            passed = passed_planes(there, config)
-            mean = 2 * x * y * (nz + 6 * z) // H200.multiprocessors
-            assert found[2] == x * y * sum(passed)
-            assert found[3] == max(mean + -(-nz // z) // z + 6, 2 * passed[0])
-            assert found[4:6] == [passed[0], -(-x * y * z // H200.multiprocessors)]
+            first = passed_planes(there, config)[0]
+            twice_end = max(2 * x * y * (nz + 6 * z) // H200.multiprocessors + -(-nz // z) // z + 6, 2 * first)
+            missing, waves = max(H200.multiprocessors - x * y, 0), -(-x * y * z // H200.multiprocessors)
+            assert found[2:6] == [twice_end, first, missing * first, waves]
+            assert found[6:8] == [full * first, full * twice_end]
         elif chunks:
             waves, each = -(-x * y * z // H200.multiprocessors), config.chunk_planes + 6
-            full = (ny - (y - 1) * -(-ny // y) + 3) % 2 == 0
             assert found[2:8] == [x * y * z * each, waves * each, each, waves, full * each, full * waves * each]
             apart = [(nx % 4 > 0) * there.sites, (nx % 8 > 0) * there.sites]
             assert found[8:] == [(nx % 8 > 0) * each, *apart, ny * nz]

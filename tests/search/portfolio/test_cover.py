@@ -60,9 +60,27 @@ def test_a_cover_of_two_kernels_is_near_the_best_two(table) -> None:
 
 
 @FEW
-@given(tables(), st.integers(0, 5))
-def test_kernels_that_stay_stay(table, first) -> None:
-    assert cover(table, 4, 0.03, first=(first,))[0] == first
+@given(tables(), st.sets(st.integers(0, 5), min_size=1), st.integers(1, 3))
+def test_the_first_kernel_is_an_anchor_and_the_others_are_chosen_for_it(table, anchors, most) -> None:
+    found = cover(table, most, 0.03, anchors=sorted(anchors))
+    assert found[0] in anchors
+    assert left(table, found) <= min(left(table, [one]) for one in anchors) + 1e-9
+
+
+def test_exchanges_from_drawn_sets_find_what_greedy_ones_do_not(monkeypatch) -> None:
+    """The kernel that is best alone is in no set of three that loses nothing; no single exchange leads to one."""
+    speeds = [
+        [1.0, 1.0, 0.8, 0.8, 0.9, 0.9],
+        [0.8, 0.8, 1.0, 1.0, 0.8, 0.9],
+        [0.9, 1.0, 0.9, 1.0, 1.0, 1.0],
+        [0.9, 0.8, 0.8, 0.8, 1.0, 0.9],
+        [0.8, 1.0, 0.8, 0.8, 0.9, 1.0],
+        [0.8, 0.9, 1.0, 1.0, 0.8, 0.9],
+    ]
+    table = table_of([(8 * n, 8, 8) for n in range(1, 7)], speeds)
+    assert left(table, cover(table, 3, 0.0), 0.0) == 0
+    monkeypatch.setattr("lbmtune.search.portfolio.cover._DRAWN", 0)
+    assert left(table, cover(table, 3, 0.0), 0.0) > 0
 
 
 def test_a_kernel_behind_the_default_covers_nothing() -> None:

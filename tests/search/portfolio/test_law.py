@@ -82,21 +82,22 @@ def test_what_a_law_leaves_is_less_by_half_near_measured_domains() -> None:
     known, new = drawn(60, 1), drawn(200, 2)
     found = excess_of(known, np.array([*map(smooth, known)]))
     errors = np.array([*map(smooth, new)])
-    left = errors + 1 - [found.factor(one) for one in new]
+    left = errors + 1 - found.factors(new)
     assert left.std() < 0.5 * errors.std()
 
 
 def test_a_law_is_doubted_the_less_the_nearer_it_was_measured() -> None:
     """By 8 % or so without a measurement, and less after some that it agrees with."""
     none = excess_of((), np.zeros(0))
-    assert none.factor((64, 64, 64)) == 1
-    assert 0.05 < none.doubt((64, 64, 64)) < 0.1
+    assert none.factors([(64, 64, 64)]) == [1]
+    assert 0.05 < none.doubts([(64, 64, 64)])[0] < 0.1
     known = drawn(12, 1)
     found = excess_of(known, np.full(12, 0.004))
-    assert found.doubt((64, 64, 64)) < 0.5 * none.doubt((64, 64, 64))
-    assert found.doubt(known[0]) < found.doubt((16, 4000, 16))
+    assert found.doubts([(64, 64, 64)]) < 0.5 * none.doubts([(64, 64, 64)])
+    near, far = found.doubts([known[0], (16, 4000, 16)])
+    assert near < far
     wrong = excess_of(known, np.linspace(-0.3, 0.3, 12))
-    assert wrong.doubt(known[0]) > found.doubt(known[0])
+    assert wrong.doubts(known[:1]) > found.doubts(known[:1])
 
 
 def test_the_factor_is_that_of_the_file() -> None:
@@ -106,5 +107,5 @@ def test_the_factor_is_that_of_the_file() -> None:
     corrections = tuple(Correction(domain=(x, y, z), share=share) for (x, y, z), share in pairs)
     law = (LawTerm(picoseconds=2.0, count="nx"),)
     for domain in ((64, 65, 66), (512, 70, 300)):
-        expected = 2.0 * domain[0] * found.factor(domain)
+        expected = 2.0 * domain[0] * found.factors([domain])[0]
         assert picoseconds(law, corrections, extents_of(domain)) == pytest.approx(expected)
