@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -22,6 +23,8 @@ from lbmtune.records.best_json.law import CHUNKS, Chunks
 _HALF, _SECTOR, _LINE = SECTOR_BYTES // 2, SECTOR_BYTES, 4 * SECTOR_BYTES
 _LEAST_CACHED = 4
 """Cells in the last cache, from which on domains may fit into it."""
+_CACHED = (60, 80, 100, 120)
+"""Shares of the last cache, in percent, between which it gets full: of one H100 and one H200."""
 _CELLS, _ROWS = "nx * ny * nz", "ny * nz"
 _DEPTH = f"((nz + {CHUNKS} - 1) / {CHUNKS})"
 """Planes of a chunk, the mean of tapered ones."""
@@ -133,15 +136,15 @@ def _misaligned(config: KernelConfig, count: str, *of: int) -> Iterator[str]:
 
 
 def _beyond_cache(case: Case, config: KernelConfig, machine: Machine) -> tuple[str, ...]:
-    """Return the cells that the last cache does not hold: beyond half of it, and those up to it, and up to twice it.
+    """Return the cells that the last cache does not hold: beyond a share of it, and those between shares.
 
     Where it no longer holds all, it soon holds none: then all cells take longer.
     """
     most = int(max(machine.caches_bytes.values(), default=0) * case.sites / footprint_bytes(case, config))
     if most < _LEAST_CACHED:
         return ()
-    half, whole, twice = (f"({_CELLS} > {n}) * ({_CELLS} - {n})" for n in (most // 2, most, 2 * most))
-    return half, f"{half} - {whole}", f"{whole} - {twice}"
+    beyond = [f"({_CELLS} > {n}) * ({_CELLS} - {n})" for n in (most * share // 100 for share in _CACHED)]
+    return beyond[0], *(f"{less} - {more}" for less, more in pairwise(beyond))
 
 
 def _places(case: Case, config: KernelConfig, machine: Machine, resources: Resources | None) -> int:
