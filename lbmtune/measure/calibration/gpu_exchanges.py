@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from statistics import median
@@ -11,6 +10,7 @@ from typing import Any
 
 from lbmtune.backend.protocol import Queue
 from lbmtune.measure.calibration.gpu_ends import BEFORE, COPIES, FEW, MESSAGES, End
+from lbmtune.measure.calibration.host_turns import turn_s
 from lbmtune.measure.calibration.microbench import repeat
 
 Work = Callable[[], None]
@@ -158,8 +158,7 @@ def _busy_s(one: End, other: End, size: int, times: int) -> float:
 def call_s(one: End, other: End) -> dict[str, float]:
     """Return the seconds of the host for each call that enqueues something, and for what it does besides ('turn').
 
-    All on devices that are busy, so that marks are still to come, and by turns on both. 'run': entering a queue;
-    'turn': for each message, and for each device between two exchanges.
+    All on devices that are busy, so that marks are still to come, and by turns on both. 'run': entering a queue.
     """
     ends = one, other
     queues = [end.device.queue(first=True) for end in ends]
@@ -184,19 +183,7 @@ def call_s(one: End, other: End) -> dict[str, float]:
         "mark": by_turns(lambda queue: queue.mark()),
         "wait": by_turns(lambda queue: queue.wait(marks[queue is queues[0]])),
     }
-    found = {name: _host_s(ends, started, call) / _CALLS for name, call in calls.items()}
-    return {**found, "turn": _turn_s(one, other, queues, started, found)}
-
-
-def _turn_s(one: End, other: End, centres: Sequence[Queue], started: Work, calls: dict[str, float]) -> float:
-    """Return what the host takes besides the calls of an exchange, for each message and each device."""
-    queues = [(source.device.queue(first=True),) for source, *_ in _ways(one, other)]
-    sending, messages = _sending(one, other, packed, min(COPIES), queues), len(queues)
-    exchanges = partial(_exchange, centres, sending, _BUSY_EXCHANGES)
-    round_s = _host_s((one, other), started, exchanges) / _BUSY_EXCHANGES
-    counts = Counter(launch=messages, run=messages, mark=messages + len(centres), wait=2 * len(centres) * messages)
-    besides_s = round_s - sum(count * calls[name] for name, count in counts.items())
-    return max(besides_s / (messages + len(centres)), NO_WAIT_S)
+    return {**{name: _host_s(ends, started, call) / _CALLS for name, call in calls.items()}, "turn": turn_s()}
 
 
 def _host_s(ends: tuple[End, End], started: Work, call: Work) -> float:

@@ -65,7 +65,6 @@ class LinksBench:
             store_both_ways_bytes_per_s=worst.store_both_ways_per_s,
             load_bytes_per_s=worst.load_per_s,
             wait_s=worst.wait_s,
-            graph_wait_s=worst.graph_wait_s,
             met_wait_s=worst.met_wait_s,
             message_copy_s=_by_name(worst.message_copy_s),
             message_store_s=_by_name(worst.message_store_s),
@@ -96,7 +95,6 @@ class _Figures(NamedTuple):
     store_both_ways_per_s: float
     load_per_s: float
     wait_s: float
-    graph_wait_s: float
     met_wait_s: float
     message_copy_s: dict[int, float]
     message_store_s: dict[int, float]
@@ -142,8 +140,7 @@ class _Pair:
             store_both_ways_per_s=2 * moved / both_stores_s,
             load_per_s=moved / load_s,
             wait_s=wait_s,
-            graph_wait_s=self._graph_wait_s("waits", self._hops, self._launches),
-            met_wait_s=self._graph_wait_s("waits that are over", self._behind, partial(self._behind, waits=False)),
+            met_wait_s=self._met_wait_s(),
             message_copy_s=messages("copies", copied),
             message_store_s=messages("stores", packed),
             message_host_s=messages("copies through the host", through_host((one, other))),
@@ -159,12 +156,14 @@ class _Pair:
         own_s = self._best("launches", self._launches) / (2 * _HOPS)
         return max(self._best("waits", self._hops) / (2 * _HOPS) - own_s, NO_WAIT_S)
 
-    def _graph_wait_s(self, what: str, waiting: Callable[[], None], without: Callable[[], None]) -> float:
-        """Return how much longer a launch takes in a graph that waits. without: the same launches, which do not."""
+    def _met_wait_s(self) -> float:
+        """Return how much longer a launch takes in a graph that waits for one of the other device which ended."""
         device, queue = self.one.device, self.one.queue
-        waited_s = self._best(f"{what} in a graph", device.recorded_in(queue, waiting))
-        own_s = self._best(f"launches without {what}", device.recorded_in(queue, without))
-        return max((waited_s - own_s) / (2 * _HOPS), NO_WAIT_S)
+        waits, ahead = (
+            self._best(what, device.recorded_in(queue, partial(self._behind, waits=waits)))
+            for what, waits in (("waits that are over", True), ("launches behind others", False))
+        )
+        return max((waits - ahead) / (2 * _HOPS), NO_WAIT_S)
 
     @staticmethod
     def _small(end: End) -> Callable[[], None]:
@@ -184,7 +183,7 @@ class _Pair:
             self.other.queue.run(answer)
             self.one.queue.wait(self.other.queue.mark())
 
-    def _behind(self, *, waits: bool = True) -> None:
+    def _behind(self, *, waits: bool) -> None:
         """Enqueue launches on both devices; those of one may wait for those of the other, which are ahead."""
         small, other, marks = self._small(self.one), self._small(self.other), list[Any]()
         self.other.queue.wait(self.one.queue.mark())

@@ -139,8 +139,8 @@ class Links:
     name: of the links; copy: seconds of a peer copy in one direction, by its bytes; both_ways: bandwidth of two copies
     at once, one in each direction, both counted; store, store_both_ways: of stores of a kernel into the memory of a
     peer; load: of its loads from there; flag: from a store into the memory of a peer until the answer of its kernel is
-    there; wait: how much longer a launch waits for a launch of a peer than for one of its own device; graph_wait:
-    likewise in a graph; met_wait: there, for a launch of a peer that ended earlier; message_copy, message_store:
+    there; wait: how much longer a launch waits for a launch of a peer than for one of its own device; met_wait:
+    likewise for a launch of a peer that ended earlier; message_copy, message_store:
     seconds of a message beyond two waits, by its bytes, as a copy or by stores of a kernel, if devices exchange two
     each way and wait for each other; message_host: likewise through the memory of the host; busy_copy: seconds of a
     copy by its bytes while kernels of both devices move all that their memory can; busy_message_copy,
@@ -162,7 +162,6 @@ class Links:
     load_bytes_per_s: float | None = None
     flag_s: float | None = None
     wait_s: float | None = None
-    graph_wait_s: float | None = None
     met_wait_s: float | None = None
     message_copy_s: dict[str, float] = field(default_factory=dict)
     message_store_s: dict[str, float] = field(default_factory=dict)

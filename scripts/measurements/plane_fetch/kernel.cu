@@ -20,11 +20,11 @@ struct Access {
 __device__ __forceinline__ Access read_shared(unsigned place) {
     Access a;
 #if ACCESS == 16
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+    asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(a.word[0]), "=r"(a.word[1]), "=r"(a.word[2]), "=r"(a.word[3])
                  : "r"(place));
 #else
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(a.word[0]) : "r"(place));
+    asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(a.word[0]) : "r"(place));
 #endif
     return a;
 }
@@ -93,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             for (int n = 0; n < COUNT; ++n) {
                 const Access a = read_shared(here + n * THREADS * ACCESS);
 #pragma unroll
-                for (int k = 0; k < WORDS; ++k) sum = sum * 3u + a.word[k];
+                for (int k = 0; k < WORDS; ++k) sum += a.word[k];
             }
         }
 #pragma unroll
@@ -102,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             write_shared(there + n * THREADS * ACCESS, fetched[n]);
 #elif FETCH == REGISTERS
 #pragma unroll
-            for (int k = 0; k < WORDS; ++k) sum = sum * 3u + fetched[n].word[k];
+            for (int k = 0; k < WORDS; ++k) sum += fetched[n].word[k];
 #endif
         }
 #if FETCH == CP_ASYNC || FETCH == PAST_L1

@@ -19,7 +19,7 @@ from lbmtune.cli.format.description import print_links
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import streams_digest
 from lbmtune.errors import InputError
-from lbmtune.measure.calibration import gpu_ends, gpu_exchanges, gpu_links, links
+from lbmtune.measure.calibration import gpu_ends, gpu_exchanges, gpu_links, host_turns, links
 from lbmtune.measure.calibration import machines as calibration
 from lbmtune.measure.calibration.gpu_links import LinksBench
 from lbmtune.measure.calibration.machines import CONFIG_VARIABLE, keep, machine_path
@@ -175,7 +175,6 @@ def test_the_links_of_two_devices_have_the_times_of_copies_and_of_waits() -> Non
     assert (one.name, other.name) == ("link 01", "link 10")
     assert one.copy_s == {str(size): pytest.approx(START_S + size / PEER) for size in COPIES}
     assert one.wait_s == pytest.approx(WAIT_S)
-    assert one.graph_wait_s == pytest.approx(WAIT_S)
     assert one.met_wait_s == pytest.approx(WAIT_S)
     # one thing after another: eight waits for the other device and four messages, of which a half is of each device
     for size in COPIES:
@@ -239,13 +238,12 @@ CALLS_S = {"launch": 5e-6, "copy": 4e-6, "run": 2e-6, "mark": 3e-6, "wait": 1e-6
 
 @dataclass
 class Host:
-    """The time of a host whose calls take given times, a launch that sends a message some more."""
+    """The time of a host whose calls take given times."""
 
-    more_s: float
     now_s: float = 0.0
 
-    def took(self, name: str, more_s: float = 0.0) -> None:
-        self.now_s += CALLS_S[name] + more_s
+    def took(self, name: str) -> None:
+        self.now_s += CALLS_S[name]
 
 
 class HostQueue(NamedTuple):
@@ -284,23 +282,33 @@ class HostEnd:
     def copies(self, *_: object) -> Callable[[], None]:
         return partial(self._host.took, "copy")
 
-    def packs(self, *_: object) -> Callable[[], None]:
-        return partial(self._host.took, "launch", self._host.more_s)
 
-
-def test_calls_of_the_host_are_timed_alone_and_what_it_does_besides_in_exchanges(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    host = Host(more_s=3e-6)
+def test_calls_of_the_host_are_timed_on_both_devices_and_what_it_does_besides(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Host()
     ends = [cast("Any", HostEnd(host)) for _ in range(2)]
     for end in ends:
         end.device = SimpleNamespace(queue=end.queue_of, synchronize=end.synchronize)
     monkeypatch.setattr(gpu_exchanges.time, "perf_counter", lambda: host.now_s)
+    monkeypatch.setattr(gpu_exchanges, "turn_s", lambda: 4e-6)
     found = gpu_exchanges.call_s(*ends)
-    turn_s = found.pop("turn")
-    assert found == {name: pytest.approx(seconds, rel=0.01, abs=0.03e-6) for name, seconds in CALLS_S.items()}
-    # four launches of an exchange take so much more, which is that of four messages and two devices
-    assert turn_s == pytest.approx(4 / 6 * 3e-6, rel=0.1)
+    wanted = {**CALLS_S, "turn": 4e-6}
+    assert found == {name: pytest.approx(seconds, rel=0.01, abs=0.03e-6) for name, seconds in wanted.items()}
+
+
+def test_a_turn_is_that_of_the_schedule_of_two_parts_with_four_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here each call of a queue takes a microsecond: 3 launches, waits and marks of a part, and 4 of a message."""
+    host = Host()
+    for name in ("run", "wait", "mark"):
+        real = getattr(host_turns._Silent, name)
+
+        def timed(*given: Any, real: Any = real) -> Any:
+            host.now_s += 1e-6
+            return real(*given)
+
+        monkeypatch.setattr(host_turns._Silent, name, timed)
+    monkeypatch.setattr(host_turns.time, "perf_counter", lambda: host.now_s)
+    # a part: runs and marks of two queues, waits for four messages, its interior, and edges; a message: waits for both
+    assert host_turns.turn_s() == pytest.approx((2 * (2 + 2 + 4 + 1 + 1) + 4 * (2 + 1 + 1)) / 6 * 1e-6, rel=0.01)
 
 
 def machines(count: int = 2) -> dict[str, Machine]:
