@@ -195,36 +195,40 @@ def _of_part(work: _Work, machine: Machine, coupling: Coupling) -> Period:
         work.launch_s(len(stage_planes(found, part, later)) if planes else part.stored.extents[2], block)
         for later in range(launches)
     ]
-    exchange, beside = 0.0, 0.0
+    idle, beside = 0.0, 0.0
     if work.sent and machine.links:
-        exchange, beside = (
+        idle, beside = (
             exchange_s(found, part, machine.links, coupling.transport, work.start_s, busy=busy)
             for busy in (False, bool(edges))
         )
     # what is sent is read, and written where it arrives
     moved = 2 * work.sent / machine.copy_bytes_per_s if edges else 0.0
     if block and machine.calibration:
-        return replace(_of_blocks(work, machine, coupling, beside, moved), exchange_s=exchange)
+        return _of_blocks(work, machine, coupling, idle, beside, moved)
     last, hidden = whole[0], 0.0
     if edges:
-        hidden = last - work.launch_s(sum(map(len, edges)), block)
+        hidden = last - sum(work.launch_s(len(edge), block) for edge in edges)
     if coupling.overlap == "edge-first":
         hidden = work.launch_s(len(inner), block)
         last = hidden + sum(work.launch_s(len(edge), block) for edge in edges)
+        if work.sent and machine.links:  # which nothing hides, though messages came long before
+            last += machine.links.met_wait_s or 0.0
     return Period(
         overlap=coupling.overlap,
         steps=found.steps,
         own_s=launches * work.own_s,
         extra_s=last + sum(whole[1:]) - launches * work.own_s,
-        exchange_s=exchange,
-        shown_s=min(beside, max(moved, beside - max(hidden, 0.0))),
+        exchange_s=idle,
+        # what is left once the launches have ended goes on between idle devices
+        shown_s=min(idle, max(moved, idle * (1 - max(hidden, 0.0) / beside))) if beside else 0.0,
     )
 
 
-def _of_blocks(work: _Work, machine: Machine, coupling: Coupling, exchange: float, moved: float) -> Period:
+def _of_blocks(work: _Work, machine: Machine, coupling: Coupling, idle: float, beside: float, moved: float) -> Period:
     """Return the period of a kernel of a few long blocks, which are simulated (`model.rounds`).
 
     A block takes as long for a plane as is predicted for a part that is so high that all room is filled many times.
+    idle, beside: seconds of the exchange between idle devices, and beside launches; moved: of its traffic.
     """
     found, part, links = work.found, work.part, machine.links
     config = cast("TemporalBlocking", found.config)
@@ -254,9 +258,10 @@ def _of_blocks(work: _Work, machine: Machine, coupling: Coupling, exchange: floa
         chain = [*chain[:-1], *(of((x, y, len(edge))) for edge in edges)]
     waits = 2 * (links.wait_s or 0.0) if links else 0.0
     sends = [face for face in found.faces if face.source == part.number]
-    packs = room_of_senders(inputs, MOST_BLOCKS * len(sends)) if coupling.transport == "pack" and exchange else 0
-    found_s = [
-        round_s(
+    packs = room_of_senders(inputs, MOST_BLOCKS * len(sends)) if coupling.transport == "pack" and idle else 0
+
+    def with_exchange(sent: float) -> float:
+        return round_s(
             room,
             chain,
             of((x, y, len(inner))) if edges else None,
@@ -268,16 +273,19 @@ def _of_blocks(work: _Work, machine: Machine, coupling: Coupling, exchange: floa
             start_s=work.start_s,
             pace=pace,
         )
-        for sent in (0.0, exchange)
-    ]
+
+    found_s = [with_exchange(0.0), with_exchange(idle)]
+    if beside > idle:
+        hidden = 1 - min(1.0, max(0.0, found_s[1] - found_s[0]) / idle)
+        found_s[1] = with_exchange(idle + hidden * (beside - idle))
     own_s = stages * alone([launch(part.box.extents, config.chunk_planes, full_s)])
     return Period(
         overlap=coupling.overlap,
         steps=found.steps,
         own_s=own_s,
         extra_s=min(found_s) - own_s,  # edges that wait may let blocks of the interior fill the room better
-        exchange_s=exchange,
-        shown_s=found_s[1] - min(found_s) + moved,
+        exchange_s=idle,
+        shown_s=max(moved, found_s[1] - min(found_s)),
     )
 
 

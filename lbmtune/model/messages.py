@@ -16,17 +16,27 @@ _WAITS = 2
 
 
 def exchange_s(
-    found: Decomposition, part: Part, links: Links, transport: Transport, start_s: float, *, busy: bool = False
+    found: Decomposition,
+    part: Part,
+    links: Links,
+    transport: Transport,
+    start_s: float,
+    *,
+    busy: bool = False,
 ) -> float:
     """Return the seconds of the exchange of a part: two waits, and its messages, which follow each other.
 
     A message takes as long as one run of its bytes between devices that wait for each other, if that was measured, and
     what copies of its size take more if it has several runs. Otherwise a kernel begins once, and its stores have the
     bandwidth of both directions at once. start_s: of a launch on nothing; busy: whether kernels use memory meanwhile.
+    Raises ValueError for a transport of which nothing is known.
     """
+    if not known_transport(links, transport):
+        raise ValueError(f"transport={transport}: links do not say how long its messages take")
     waits, faces = _WAITS * (links.wait_s or 0.0), [one for one in found.faces if one.source == part.number]
-    if transport == "pack" and links.message_store_s:
-        return waits + sum(_curve_s(links.message_store_s, face_bytes(found, face)) for face in faces)
+    stored = (busy and links.busy_message_store_s) or links.message_store_s
+    if transport == "pack" and stored:
+        return waits + sum(_curve_s(stored, face_bytes(found, face)) for face in faces)
     if transport == "pack" and links.store_both_ways_bytes_per_s:
         moved = sum(face_bytes(found, face) for face in faces)
         return waits + start_s + 2 * moved / links.store_both_ways_bytes_per_s
@@ -36,17 +46,20 @@ def exchange_s(
 def _copied_s(found: Decomposition, face: Face, links: Links, transport: Transport, *, busy: bool) -> float:
     """Return the seconds of a message by copies: one of each run.
 
-    Through the host a run takes at least a copy of the fewest bytes more.
+    Through the host a run takes at least two copies of the fewest bytes more: to its memory, and from there.
     """
     sent, pieces = face_bytes(found, face), 1 if found.case.geometry else runs(found, face)
-    if transport == "host" and links.message_host_s:  # without them it is taken as a copy, and not shown
-        return _curve_s(links.message_host_s, sent) + (pieces - 1) * copy_s(links, 0)
-    seconds = pieces * copy_s(links, sent / pieces)
-    if links.message_copy_s:
-        seconds += _curve_s(links.message_copy_s, sent) - copy_s(links, sent)
+    if transport == "host":
+        return _curve_s(links.message_host_s, sent) + 2 * (pieces - 1) * copy_s(links, 0)
+    each, idle, beside = sent / pieces, links.message_copy_s, links.busy_message_copy_s
+    seconds, beside_each = pieces * copy_s(links, each), pieces
+    if idle:
+        seconds += _curve_s(idle, sent) - copy_s(links, sent)
+    if busy and idle and beside:
+        seconds += max(0.0, _curve_s(beside, sent) - _curve_s(idle, sent))
+        beside_each -= 1
     if busy and links.busy_copy_s:
-        each = sent / pieces
-        seconds += pieces * max(0.0, _curve_s(links.busy_copy_s, each) - _curve_s(links.copy_s, each))
+        seconds += beside_each * max(0.0, _curve_s(links.busy_copy_s, each) - _curve_s(links.copy_s, each))
     return seconds
 
 
@@ -69,13 +82,13 @@ def enqueuing_s(found: Decomposition, links: Links, coupling: Coupling, launch_s
     for part in found.parts:
         messages = sum(part.number in (face.source, face.target) for face in found.faces)
         edges = len(bands(found, part, coupling).edges)
-        calls.update(run=stages, mark=stages, wait=stages * messages, launch=stages)
+        calls.update(turn=stages, run=stages, mark=stages, wait=stages * messages, launch=stages)
         if edges:
             calls.update(run=1, mark=1, wait=stages + 1, launch=edges)
     for face in found.faces:
         pieces = 1 if found.case.geometry else runs(found, face)
         work = {"launch": 1} if coupling.transport == "pack" else {"copy": pieces}
-        calls.update(run=1, mark=1, wait=2, **work)
+        calls.update(turn=1, run=1, mark=1, wait=2, **work)
         if coupling.transport == "host":
             calls.update(run=1, mark=1, wait=1, **work)
     return sum(count * each.get(name, 0.0) for name, count in calls.items())

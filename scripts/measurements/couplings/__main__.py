@@ -56,8 +56,16 @@ def links(devices: Sequence[PeerDevice], compiler: Compiler) -> list[dict[str, A
 
 
 def with_measured(machine: Machine, found: Sequence[dict[str, Any]]) -> Machine:
-    """Return a machine with the links that were measured of its devices, or with known ones. found: as of `links`."""
-    return replace(machine, links=Links(**found[0])) if found and "call_s" in found[0] else with_links(machine)
+    """Return a machine with the links that were measured of its devices, or with known ones. found: as of `links`.
+
+    Figures that were not measured then are those of the known links.
+    """
+    known = with_links(machine)
+    if not found or "call_s" not in found[0]:
+        return known
+    more = {name: figure for name, figure in vars(known.links or Links(**found[0])).items() if not found[0].get(name)}
+    calls = {**(known.links.call_s if known.links else {}), **found[0]["call_s"]}
+    return replace(machine, links=Links(**{**found[0], **more, "call_s": calls}))
 
 
 def recorded_launch_s(group: Group, device: str) -> float | None:

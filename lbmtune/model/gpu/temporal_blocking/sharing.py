@@ -18,11 +18,13 @@ _SENDING_REGISTERS = 32
 def pace_of(inputs: TemporalInputs, room: int, own: float) -> Callable[[int], float]:
     """Return how fast some blocks that run at once get on, over those that fill the room of a device.
 
-    own: how much longer a launch takes than it is predicted to. If a full device is faster than predicted, few blocks
-    are as predicted.
+    own: how much longer a launch takes than it is predicted to. If a full device is faster than predicted, a lone block
+    is as predicted, and blocks wait as much less for each other.
     """
-    full_s = min(1.0, own) * plane_s(inputs, room)
-    return cache(lambda blocks: max(1.0, full_s / plane_s(inputs, blocks)))
+    lone_s, room_s = plane_s(inputs, 1), plane_s(inputs, room)
+    full_s = max(lone_s, min(1.0, own) * room_s)
+    less = (full_s - lone_s) / (room_s - lone_s) if room_s > lone_s else 1.0
+    return cache(lambda blocks: max(1.0, full_s / (lone_s + less * (plane_s(inputs, blocks) - lone_s))))
 
 
 def room_of_senders(inputs: Inputs, blocks: int) -> int:
