@@ -10,8 +10,8 @@ from typing import Any
 
 from lbmtune.backend.protocol import Queue
 from lbmtune.measure.calibration.gpu_ends import BEFORE, COPIES, FEW, MESSAGES, End
-from lbmtune.measure.calibration.host_turns import turn_s
 from lbmtune.measure.calibration.microbench import repeat
+from lbmtune.measure.parts.host_turns import turn_s
 
 Work = Callable[[], None]
 Best = Callable[[str, Work], float]

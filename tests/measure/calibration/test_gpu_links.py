@@ -19,10 +19,11 @@ from lbmtune.cli.format.description import print_links
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import streams_digest
 from lbmtune.errors import InputError
-from lbmtune.measure.calibration import gpu_ends, gpu_exchanges, gpu_links, host_turns, links
+from lbmtune.measure.calibration import gpu_ends, gpu_exchanges, gpu_links, links
 from lbmtune.measure.calibration import machines as calibration
 from lbmtune.measure.calibration.gpu_links import LinksBench
 from lbmtune.measure.calibration.machines import CONFIG_VARIABLE, keep, machine_path
+from lbmtune.measure.parts import host_turns
 from lbmtune.model.machine.description import Links, Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Conditions, Environment, Resources
