@@ -345,8 +345,8 @@ def test_a_kernel_that_follows_the_clock_of_the_multiprocessors_is_not_bound_by_
     study = read_study(H100_FAST)
     told = (
         "Over 2.1 s without a pause an update takes 12.1 ps, 0.427 more (held at the power limit of 700 W). Its speed "
-        "fell 3.5% with the clock of the multiprocessors, 4.5% lower (1,890 instead of 1,980 MHz, memory unchanged): "
-        "that clock binds, too."
+        "fell 3.5% with the clock of the multiprocessors, 4.5% lower (1,890 instead of 1,980 MHz, memory unchanged), "
+        "so that clock binds, too."
     )
     assert told in why.sustained_said(study)
     winner = study.ranked[0]
@@ -561,7 +561,7 @@ def test_cards_say_what_binds_a_long_run_and_what_is_not_measured() -> None:
 
 def test_a_small_lead_may_not_hold_and_fp64_has_no_error() -> None:
     study = read_study(RECORDED / "nvidia-h100" / "d3q27-box-trt-fp64")
-    told = "Trial 246 is 0.39% slower, which may not hold in another run."
+    told = "Trial 246 is 0.39% slower; another run may reverse that."
     assert told in verdict.verdict(study)
     assert ("error", "none", "stored and computed in fp64") in section.cards(study)
     assert config_text(study.ranked[0]).endswith(",width=128,scheme=pull")

@@ -53,7 +53,7 @@ def described(profile: Profile) -> Profile:
             "60 ps this time: {copy} takes 50; streaming adds nothing measurable, the collision adds",
         ),
         (profiled(50, 52, 53, spread=0.1), "streaming adds nothing measurable, the collision adds nothing measurable."),
-        (described(profiled(50, 52, 55)), "{copy} takes 50, by the description of the device; streaming adds 2 ps"),
+        (described(profiled(50, 52, 55)), "{copy} takes 50 (not measured); streaming adds 2 ps"),
     ],
 )
 def test_what_levels_add_is_told_by_time_up_to_the_kernel(profile: Profile, said: str) -> None:
@@ -143,8 +143,8 @@ def test_levels_that_contradict_the_limit_of_the_model_come_first() -> None:
     allowed_ps = 1e6 / binding(ON_ZEN3, winner).mlups
     whole_ps = 1e6 / (winner.mlups or 1.0)
     told = why.said(ON_ZEN3, profiled(0.4 * whole_ps, 1.05 * allowed_ps, whole_ps))
-    assert told.startswith("Measured level by level, ")
-    assert "The model divides the time otherwise (arithmetic 2,933 ps, memory 607 ps), so which of them binds" in told
+    assert told.startswith("Level by level, ")
+    assert "The model splits it differently (arithmetic 2,933 ps, memory 607 ps), so which of them binds" in told
     assert "Arithmetic alone" not in told
     agreed = why.said(ON_ZEN3, profiled(0.4 * whole_ps, 0.9 * allowed_ps, whole_ps))
     assert agreed.startswith("Arithmetic alone")

@@ -10,7 +10,6 @@ from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer.beside import differs, fastest_sustained
 from lbmtune.report.study.answer.words import device_option, device_words, words
-from lbmtune.report.study.steps import SLOWER
 from lbmtune.units import format_mlups
 
 _NVCC = "nvcc -std=c++17 -ftz=true -prec-div=false -arch=native"
@@ -158,8 +157,8 @@ def _steps(one: Used) -> int:
 def _measured(one: Used) -> str:
     """Say which speed a program is to be compared with: sustained, if that is another one than in bursts."""
     burst, run, threads = one.trial.mlups or 0.0, one.trial.sustained, one.trial.config.get("threads")
-    differs = run is not None and (abs(run.mlups / burst - 1) > SLOWER or one.study.overtaken)
-    speed = f"{format_mlups(run.mlups)} sustained, {format_mlups(burst)} in bursts," if run and differs else ""
+    both = run and (differs(one.trial) or one.study.overtaken)
+    speed = f"{format_mlups(run.mlups)} sustained, {format_mlups(burst)} in bursts," if run and both else ""
     counted = f", {threads} thread{'s' * (threads != 1)}" if threads else ""
     return f"the study measured {speed or format_mlups(burst)} on {plain(device_words(one.study))}{counted}"
 

@@ -233,7 +233,7 @@ def _alone(study: StudyRecord) -> str:
         return "No other trial is tied with it."
     if second is None or lead >= NEARLY:
         return "No other trial is tied with it within this run."
-    return f"Trial {second.number} is {1 - 1 / (1 + lead):.2%} slower, which may not hold in another run."
+    return f"Trial {second.number} is {1 - 1 / (1 + lead):.2%} slower; another run may reverse that."
 
 
 def _by_power(trial: Trial) -> str:
@@ -283,7 +283,7 @@ def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None, profi
         return (
             f"The winner reaches{bursts} {share:.1%} of the lowest limit by the model, {limit.name} "
             f"({allowed} {unit}){sustained}. That this one binds is not certain: without collision the kernel still "
-            f"takes {without_collision(profile):.0%} of its time. Why has the command that may tell."
+            f"takes {without_collision(profile):.0%} of its time. The command under Why may tell."
         )
     return (
         f"The winner reaches{bursts} {share:.1%} of its limit, {limit.name}: {allowed} {unit} if nothing "

@@ -138,7 +138,7 @@ def said(study: StudyRecord, profile: Profile | None = None) -> str:
 def _divided(found: Sequence[Part]) -> str:
     """Say how the model divides the time, if the levels do it otherwise."""
     named = ", ".join(f"{one.name} {one.ps} ps" for one in found[:-1] if one.seconds is not None)
-    return f"The model divides the time otherwise ({named}), so which of them binds is not certain."
+    return f"The model splits it differently ({named}), so which of them binds is not certain."
 
 
 def refuted(study: StudyRecord) -> bool:
@@ -206,7 +206,7 @@ def _by_clock(study: StudyRecord) -> str:
     if clocked < SLOWER or abs(slower - clocked) > _FOLLOWS * clocked:
         return ""
     limit = binding(study, winner)
-    doubt = ": that clock binds, too" if limit and limit.name == MEMORY else ""
+    doubt = ", so that clock binds, too" if limit and limit.name == MEMORY else ""
     return (
         f" Its speed fell {slower:.1%} with the clock of the multiprocessors, {clocked:.1%} lower "
         f"({now.sm_clock_hz / 1e6:,.0f} instead of {then.sm_clock_hz / 1e6:,.0f} MHz, memory unchanged){doubt}."
@@ -239,10 +239,10 @@ def _by_levels(profile: Profile) -> str:
     moving = "streaming, with halos and exchanges," if leaves_out_halos(from_flat(profile.config)) else "streaming"
     more = {moving: streaming.seconds - streams.seconds, "the collision": kernel.seconds - streaming.seconds}
     added = [f"{name} adds {f'{format_ps(s)} ps' if s > least else 'nothing measurable'}" for name, s in more.items()]
-    described = ", by the description of the device" if streams.spread is None else ""
+    remarks = "; ".join(filter(None, ("not measured" if streams.spread is None else "", _bytes_of(profile))))
     return (
-        f"Measured level by level, {format_ps(kernel.seconds)} ps this time: a copy with its streams takes "
-        f"{format_ps(streams.seconds)}{described}{_bytes_of(profile)}; {', '.join(added)}."
+        f"Level by level, {format_ps(kernel.seconds)} ps this time: a copy with its streams takes "
+        f"{format_ps(streams.seconds)}{f' ({remarks})' * bool(remarks)}; {', '.join(added)}."
     )
 
 
@@ -250,7 +250,7 @@ def _bytes_of(profile: Profile) -> str:
     """Say that levels count no halos, if the kernel reads some."""
     if not leaves_out_halos(from_flat(profile.config)):
         return ""
-    return f" ({profile.bytes_per_update:.3g} B per update, no halos)"
+    return f"{profile.bytes_per_update:.3g} B per update, no halos"
 
 
 def _nearly_bound(study: StudyRecord) -> str:
