@@ -26,6 +26,8 @@ _ACCURACY_S = 3.0
 """Seconds of the accuracy of a rounding, as long as none was measured (2 s on two cores of an EPYC)."""
 _LOSSES_S = {True: 4.0, False: 9.0}
 """Seconds of a profile beside its samples, on the host and on a GPU: two kernels are compiled and proved, or six."""
+COMPARED_RUNS = 5
+"""Runs without a pause that finalists nearly as fast and the best of one step have beside the winner, with its own."""
 _FIELDS_S = 1.0
 """Seconds of a kernel before its output is timed: the pass is compiled and its fields are checked."""
 
@@ -149,6 +151,12 @@ class Needs:
     def runs_decide(self) -> bool:
         """Return whether runs without a pause decide who wins."""
         return self.spec.max_power_w is not None or "energy" in self.spec.objectives
+
+    @property
+    def compares_runs(self) -> bool:
+        """Return whether finalists share the time of the runs without a pause: speed alone is asked for, of one run."""
+        asked = self.spec.objectives == ("mlups",) and self.spec.max_power_w is None
+        return asked and self.spec.protocol.sustained_top == 1
 
     @property
     def output_s(self) -> float:

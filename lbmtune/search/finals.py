@@ -13,7 +13,7 @@ from lbmtune.records import Accuracy, Outcome, Trial
 from lbmtune.records.output import OutputCost
 from lbmtune.records.store import append_trial, read_study
 from lbmtune.records.study import StudyRecord
-from lbmtune.search.clock import now
+from lbmtune.search.clock import COMPARED_RUNS, now
 from lbmtune.search.interfaces import Search
 from lbmtune.search.kinds import Kind, Rounding, kind_of, rounding_of
 from lbmtune.search.pareto import members
@@ -189,14 +189,18 @@ def proven(trial: Trial, answer: Trial) -> Trial:
 def run_sustained(search: Search, plan: Plan) -> None:
     """Run the best for seconds each, except those whose run is on disk, if they fit into the time.
 
-    They take what is left: the longer a run, the more it says of heat and power. If the study limits the power, the
-    next finalists follow until one stays within it.
+    They take what is left: the longer a run, the more it says of heat and power. Others that may lead over seconds, or
+    that a user compares with, share that time. If the study limits the power, the next finalists follow until one stays
+    within it.
     """
     if search.sustain is None:
         return
     tried: set[int] = set()
     while wanted := _to_run(read_study(search.folder), tried):
+        first = read_study(search.folder).ranked[0].number
         wanted = plan.some(wanted, plan.needs.run_s)
+        others = _beside(search, plan, tried)
+        wanted += others[: max(plan.runs_left() - len(wanted), 0)] if others else []
         if not plan.fits(len(wanted) * plan.needs.run_s, "sustained runs"):
             return
         run_s = plan.run_s(len(wanted))
@@ -208,10 +212,26 @@ def run_sustained(search: Search, plan: Plan) -> None:
             append_trial(search.folder, with_sustained(trial, answer))
         if any(_disqualifies(answer) for answer in answers):
             hold_finals(search, plan)  # the next best replace those that failed
-            if not plan.needs.runs_decide:
-                record_accuracy(search, plan)
-        if not plan.needs.runs_decide:
-            return
+        if plan.needs.runs_decide:
+            continue
+        if any(_disqualifies(answer) for answer in answers) or read_study(search.folder).ranked[0].number != first:
+            record_accuracy(search, plan)
+        return
+
+
+def _beside(search: Search, plan: Plan, tried: Collection[int]) -> list[Trial]:
+    """Return trials to run beside the winner: finalists that are nearly as fast, then the best of one step per launch.
+
+    They run if speed alone is asked for, and the time of the whole is limited, of which they take what is left.
+    """
+    if not plan.limited or not plan.needs.compares_runs:
+        return []
+    winner, *others = read_study(search.folder).ranked
+    left = [trial for trial in others if trial.number not in tried and not trial.sustained]
+    near = [t for t in left if t.final and (t.mlups or 0.0) >= NEAR * (winner.mlups or 0.0)][: COMPARED_RUNS - 2]
+    one = next((t for t in left if t.kernel_config.fused_steps == 1 and not t.kernel_config.on_chip), None)
+    compared = winner.kernel_config.fused_steps > 1 and one is not None and one not in near
+    return [*near, *([one] if one and compared else [])]
 
 
 def _to_run(record: StudyRecord, tried: Collection[int]) -> list[Trial]:

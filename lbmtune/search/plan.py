@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records import Trial
-from lbmtune.search.clock import FEWEST_ROUNDS, SLACK, Clock, Needs, now
+from lbmtune.search.clock import COMPARED_RUNS, FEWEST_ROUNDS, SLACK, Clock, Needs, now
 
 _FINALS, _SUSTAINED, _ACCURACY, _PROFILE = 0.25, 0.15, 0.1, 0.1
 """Shares of the whole that finals may take beyond two finalists, and that the parts after them may take at all."""
@@ -59,10 +60,19 @@ class Plan:
         parts = {
             "output": (self._with_output() * needs.output_s, _OUTPUT_OF_ONE),
             "accuracy": (needs.accuracy_s, _ACCURACY),
-            "sustained runs": (needs.sustained_s, sustained),
+            "sustained runs": (self._runs() * needs.run_s or needs.sustained_s, sustained),
             "profile": (needs.profile_s, _PROFILE),
         }
         return {name: seconds for name, (seconds, share) in parts.items() if 0 < seconds <= share * whole_s}
+
+    def _runs(self) -> int:
+        """Return for how many runs without a pause there is a share of the time; 0 if they are as many as asked for.
+
+        Where power has a cap, others than the winner in bursts may lead over seconds.
+        """
+        if self.needs.compares_runs and BACKENDS[self.needs.backend].power_capped:
+            return max(1, int(min(COMPARED_RUNS, _SUSTAINED * self.clock.limit_s / self.needs.run_s)))
+        return 0
 
     def _with_output(self) -> int:
         """Return how many finalists have their output measured: as many as take no more than its share, or one."""
@@ -140,6 +150,11 @@ class Plan:
         left_s = (self.clock.left_s - self.later.get("profile", 0.0) - self.needs.files_s) / count - needs.run_s
         more_s = max(left_s / _LOWER_CLOCKS, 0.0)
         return protocol.sustained_s + min(more_s, protocol.longest_run_s - protocol.sustained_s)
+
+    def runs_left(self) -> int:
+        """Return how many runs without a pause fit into what is left of a limited time, before the profile."""
+        left_s = self.clock.left_s - self.later.get("profile", 0.0) - self.needs.files_s
+        return int(left_s / self.needs.run_s)
 
     def some(self, trials: list[Trial], each_s: float) -> list[Trial]:
         """Return the first of the trials, as many as fit into what is left, and at least one."""

@@ -18,12 +18,13 @@ from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.search import clock as clocks
 from lbmtune.search.clock import Clock, Needs, files_s, process_begun_s
+from lbmtune.search.finals import NEAR
 from lbmtune.search.loop import Loop
 from lbmtune.search.plan import Plan
 from lbmtune.search.spaces.space import Space
 from lbmtune.search.study import run_study
 from tests.support.paths import ROOT
-from tests.support.studies.fake_study import FakeEvaluator, header, measurement, search, space_of, spec
+from tests.support.studies.fake_study import FakeEvaluator, header, measurement, search, space_of, spec, speed
 
 
 class Costs(SimpleNamespace):
@@ -82,7 +83,9 @@ class Timed(FakeEvaluator):
 
     def sustained(self, configs, proven, seconds):
         self.run_s = seconds
-        self.spend(1.1 * seconds + 0.5 + self.costs.proof / 2, "sustained")  # at lower clocks than it was planned
+        self.ran = [config.key for config in configs]
+        each_s = 1.1 * seconds + 0.5 + self.costs.proof / 2  # at lower clocks than it was planned
+        self.spend(len(configs) * each_s, "sustained")
         return super().sustained(configs, proven, seconds)
 
     def accuracy(self, config, *, brief=False):
@@ -100,11 +103,11 @@ class Timed(FakeEvaluator):
         return [Trial(number=0, key=config.key, config=config.flat(), outcome=Outcome.OK, output=(cost,))]
 
 
-def held(monkeypatch, tmp_path, machine: Costs, seconds: float, event_s: float = 0.0, **changes):
+def held(monkeypatch, tmp_path, machine: Costs, seconds: float, event_s=0.0, timed=Timed, backend="cpu", **changes):
     """Return the evaluator, the record and the seconds of the whole of a study. event_s: of an output, by its rates."""
-    evaluator = Timed(machine)
+    evaluator = timed(machine)
     monkeypatch.setattr(clocks, "time", SimpleNamespace(monotonic=lambda: evaluator.now_s))
-    study = spec("cpu", budget=Budget(seconds=seconds), **changes)
+    study = spec(backend, budget=Budget(seconds=seconds), **changes)
     begun_s = evaluator.now_s
     evaluator.now_s += machine.start
     needs = replace(
@@ -116,7 +119,7 @@ def held(monkeypatch, tmp_path, machine: Costs, seconds: float, event_s: float =
         output=evaluator.output if study.output else None,
         predict_output=lambda *_: {"file": event_s},
     )
-    record = run_study(needs, header(study, "cpu"), space_of(study, "cpu"))
+    record = run_study(needs, header(study, backend), space_of(study, backend))
     return evaluator, record, evaluator.now_s - begun_s
 
 
@@ -136,12 +139,48 @@ def test_a_study_ends_within_its_time(monkeypatch, tmp_path, machine, seconds):
     protocol, run_s = record.header.spec.protocol, evaluator.run_s  # 0 if it is left out
     assert run_s <= protocol.longest_run_s
     if run_s < protocol.longest_run_s and not record.header.left_out:
-        assert whole_s + rest_s == pytest.approx(seconds, abs=1.0), "the last run takes what is left"
+        # the plan is one for a processor, whose profile takes less than that of a GPU, and its runs are shorter here
+        costs, needs = MACHINES[machine], Needs(record.header.spec, "cpu", proof_s=MACHINES[machine].proof)
+        late_s = max(costs.losses - needs.profile_s, 0.0) if "profile" in evaluator.asked else 0.0
+        early_s = needs.run_s - (1.1 * protocol.sustained_s + 0.5 + costs.proof / 2)
+        others = len(evaluator.ran) - 1
+        assert whole_s + rest_s - late_s + others * early_s == pytest.approx(seconds, abs=1.0), "runs take what is left"
     assert record.header.stopped.startswith("stopped after ")
     assert len([t for t in record.trials if t.final]) >= 2
     for part in ("sustained", "accuracy", "profile"):
         said = any(text.startswith(part) for text in record.header.left_out)
         assert (part in evaluator.asked) != said, "it is made, or its absence is said"
+
+
+class Losing(Timed):
+    """A device on which the fastest in bursts, which runs first, loses speed over seconds."""
+
+    lost = 0.06
+
+    def sustained(self, configs, proven, seconds):
+        answers = super().sustained(configs, proven, seconds)
+        speeds = [speed(config) * (1 - self.lost * (n == 0)) for n, config in enumerate(configs)]
+        runs = [replace(one.sustained, mlups=mlups) for one, mlups in zip(answers, speeds, strict=True)]
+        return [replace(one, sustained=run) for one, run in zip(answers, runs, strict=True)]
+
+
+class Steady(Losing):
+    lost = 0.0
+
+
+@pytest.mark.parametrize(("timed", "overtaken"), [(Losing, True), (Steady, False)])
+def test_finalists_that_may_lead_over_seconds_share_the_time_of_the_winner(monkeypatch, tmp_path, timed, overtaken):
+    evaluator, record, _ = held(
+        monkeypatch, tmp_path, MACHINES["a GPU"], 120.0, timed=timed, backend="cuda", strategy="list"
+    )
+    fastest, *others = sorted((t for t in record.trials if t.final), key=lambda t: -(t.mlups or 0.0))
+    near = [t.key for t in others if t.mlups >= NEAR * fastest.mlups]
+    assert evaluator.ran == [fastest.key, *near[:3]]
+    assert near, "or nothing may lead"
+    assert {t.key for t in record.trials if t.sustained} == set(evaluator.ran)
+    assert (record.overtaken is not None) == overtaken
+    assert (record.winner.key != fastest.key) == overtaken
+    assert record.winner.accuracy
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -71,6 +71,7 @@ def verdict(study: StudyRecord, cells_read: CellsRead | None = None, profile: Pr
         _ties(study),
         _in_bursts(study),
         _bound(study, study.ranked[0], cells_read, profile),
+        _ran_alone(study),
         _with_less_memory(study),
     )
     return " ".join(filter(None, said))
@@ -138,8 +139,7 @@ def _gain(study: StudyRecord) -> str:
 
 def _searched(winner: Trial, trial: Trial) -> str:
     """Say that a trial was measured in the search alone, if the winner had another speed there."""
-    first = in_its_search(winner, trial)
-    return f"; in the search alone, where the winner had {format_mlups(first)}" if first else ""
+    return "; in the search alone" if in_its_search(winner, trial) else ""
 
 
 def _times(winner: Trial, trial: Trial) -> str:
@@ -240,6 +240,15 @@ def _by_power(trial: Trial) -> str:
     """Say that power binds a sustained run; empty if it does not."""
     found = power_bound_text(trial.sustained, trial.mlups or 0.0) if trial.sustained else ""
     return f", {found.partition(' (')[0]}" if found else ""
+
+
+def _ran_alone(study: StudyRecord) -> str:
+    """Say that nothing else ran for seconds beside a winner that is slower there; empty if something did."""
+    winner, *others = study.ranked
+    slower = winner.sustained and differs(winner) and winner.sustained.mlups < (winner.mlups or 0.0)
+    if not slower or study.overtaken or any(trial.sustained for trial in others):
+        return ""
+    return "Only the winner ran for seconds, where another may lead: a study of more time runs others, too."
 
 
 def _with_less_memory(study: StudyRecord) -> str:
