@@ -144,7 +144,7 @@ def test_levels_that_contradict_the_limit_of_the_model_come_first() -> None:
     whole_ps = 1e6 / (winner.mlups or 1.0)
     told = why.said(ON_ZEN3, profiled(0.4 * whole_ps, 1.05 * allowed_ps, whole_ps))
     assert told.startswith("Level by level, ")
-    assert "The model splits it differently (arithmetic 2,933 ps, memory 607 ps), so which of them binds" in told
+    assert "The model splits it differently (arithmetic: 2,933 ps; memory: 607 ps), so which of them binds" in told
     assert "Arithmetic alone" not in told
     agreed = why.said(ON_ZEN3, profiled(0.4 * whole_ps, 0.9 * allowed_ps, whole_ps))
     assert agreed.startswith("Arithmetic alone")

@@ -97,7 +97,7 @@ def _in_bursts(study: StudyRecord) -> str:
     if first is None or first.sustained is None:
         return ""
     run, burst = first.sustained, first.mlups or first.sustained.mlups
-    reason = f"by {', '.join(run.throttled)}" if run.throttled else "why is not recorded"
+    reason = power_bound_text(run, burst) or ", ".join(run.throttled) or "why is not recorded"
     what = f"{format_mlups(burst)}, {words(first.kernel_config)}"
     others = [(trial, trial.sustained) for trial in tied_in_bursts(study) if trial.sustained]
     level = ", ".join(f"{trial.number} ({format_mlups(trial.mlups or 0.0)})" for trial, _ in others)

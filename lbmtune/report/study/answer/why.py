@@ -137,7 +137,7 @@ def said(study: StudyRecord, profile: Profile | None = None) -> str:
 
 def _divided(found: Sequence[Part]) -> str:
     """Say how the model divides the time, if the levels do it otherwise."""
-    named = ", ".join(f"{one.name} {one.ps} ps" for one in found[:-1] if one.seconds is not None)
+    named = "; ".join(f"{one.name}: {one.ps} ps" for one in found[:-1] if one.seconds is not None)
     return f"The model splits it differently ({named}), so which of them binds is not certain."
 
 
@@ -216,7 +216,7 @@ def _by_clock(study: StudyRecord) -> str:
 def measuring(study: StudyRecord, profile: Profile | None = None) -> Next | None:
     """Return the command that measures what the model does not explain; None if it does, or if all was measured."""
     if profile and contradicted(binding(study, study.ranked[0]), profile):
-        return Next("Counters of the processor may tell:", profiling(study))
+        return Next("Counters may tell:", profiling(study))
     if not (unknown(study) or refuted(study)):
         return None
     if not profile:
