@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records import Term, Trial
-from lbmtune.records.profile import KERNEL, STREAMING, Profile
+from lbmtune.records.profile import KERNEL, STREAMING, STREAMS, Profile
 from lbmtune.records.remarks import left_alone
 from lbmtune.records.study import CEILING_STREAMS, StudyRecord, once
 from lbmtune.records.terms import MEMORY
@@ -175,16 +176,22 @@ def share_beyond(limit: Limit, trial: Trial) -> float:
 def contradicted(limit: Limit | None, profile: Profile | None) -> bool:
     """Return whether a profile shows that another resource than that of a limit by the model may bind.
 
-    Without collision its kernel still takes longer than the limit of it, which is not memory, would take alone.
+    The model divides the time between streaming and collision otherwise than was measured.
     """
     if limit is None or profile is None or limit.measured or limit.name == MEMORY:
         return False
-    return profile.rung(STREAMING).seconds > 1e-6 / limit.mlups
+    return off_by(profile) > MUCH
 
 
-def without_collision(profile: Profile) -> float:
-    """Return the share of its time that a kernel takes without collision."""
-    return profile.rung(STREAMING).seconds / profile.rung(KERNEL).seconds
+def off_by(profile: Profile) -> float:
+    """Return by how much the model is off in what a level adds, as a share of the kernel's time; 0 if it is unknown."""
+    levels = [profile.rung(name) for name in (STREAMS, STREAMING, KERNEL)]
+    added = [
+        (below.seconds - above.seconds, below.model_s - above.model_s)
+        for above, below in pairwise(levels)
+        if above.model_s and below.model_s
+    ]
+    return max((abs(measured - model) for measured, model in added), default=0.0) / levels[-1].seconds
 
 
 def _of_memory(study: StudyRecord, trial: Trial) -> Limit | None:

@@ -220,7 +220,7 @@ def run_sustained(search: Search, plan: Plan) -> None:
 
 
 def _beside(search: Search, plan: Plan, tried: Collection[int]) -> list[Trial]:
-    """Return trials to run beside the winner: finalists that are nearly as fast, then the best of one step per launch.
+    """Return trials to run beside the winner: finalists nearly as fast, and the best of one step per launch.
 
     They run if speed alone is asked for, and the time of the whole is limited, of which they take what is left.
     """
@@ -231,7 +231,7 @@ def _beside(search: Search, plan: Plan, tried: Collection[int]) -> list[Trial]:
     near = [t for t in left if t.final and (t.mlups or 0.0) >= NEAR * (winner.mlups or 0.0)][: COMPARED_RUNS - 2]
     one = next((t for t in left if t.kernel_config.fused_steps == 1 and not t.kernel_config.on_chip), None)
     compared = winner.kernel_config.fused_steps > 1 and one is not None and one not in near
-    return [*near, *([one] if one and compared else [])]
+    return [*near[:1], *([one] if one and compared else []), *near[1:]]
 
 
 def _to_run(record: StudyRecord, tried: Collection[int]) -> list[Trial]:

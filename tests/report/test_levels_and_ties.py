@@ -9,7 +9,7 @@ import pytest
 
 from lbmtune.records.profile import KERNEL, STREAMING, STREAMS, Profile
 from lbmtune.records.store import read_study
-from lbmtune.report.limits import Limit, binding, share_beyond
+from lbmtune.report.limits import Limit, binding, off_by, share_beyond
 from lbmtune.report.study.answer import section, verdict, why
 from lbmtune.report.study.answer.beside import beside
 from lbmtune.report.study.answer.doubts import Doubts, doubts
@@ -53,7 +53,7 @@ def described(profile: Profile) -> Profile:
             "60 ps this time: {copy} takes 50; streaming adds nothing measurable, the collision adds",
         ),
         (profiled(50, 52, 53, spread=0.1), "streaming adds nothing measurable, the collision adds nothing measurable."),
-        (described(profiled(50, 52, 55)), "{copy} takes 50 (not measured); streaming adds 2 ps"),
+        (described(profiled(50, 52, 55)), "{copy} takes 50 (by the calibration); streaming adds 2 ps"),
     ],
 )
 def test_what_levels_add_is_told_by_time_up_to_the_kernel(profile: Profile, said: str) -> None:
@@ -137,17 +137,29 @@ def test_a_finalist_with_another_speed_in_the_search_is_a_doubt() -> None:
         assert (told in doubts(study).unsteady) is doubted
 
 
+def predicted(profile: Profile, streaming_ps: float, kernel_ps: float) -> Profile:
+    """Return a profile whose copy is predicted as it was measured, and these levels so."""
+    times = {STREAMING: 1e-12 * streaming_ps, KERNEL: 1e-12 * kernel_ps}
+    rungs = (replace(rung, model_s=times.get(rung.name, rung.seconds)) for rung in profile.rungs)
+    return replace(profile, rungs=tuple(rungs))
+
+
 def test_levels_that_contradict_the_limit_of_the_model_come_first() -> None:
     winner = ON_ZEN3.ranked[0]
-    assert binding(ON_ZEN3, winner).name == "arithmetic"
-    allowed_ps = 1e6 / binding(ON_ZEN3, winner).mlups
-    whole_ps = 1e6 / (winner.mlups or 1.0)
-    told = why.said(ON_ZEN3, profiled(0.4 * whole_ps, 1.05 * allowed_ps, whole_ps))
-    assert told.startswith("Level by level, ")
-    assert "The model splits it differently (arithmetic: 2,933 ps; memory: 607 ps), so which of them binds" in told
+    limit = binding(ON_ZEN3, winner)
+    assert limit
+    assert limit.name == "arithmetic"
+    found = profiled(1000, 2000, 3600)
+    agreed, off = predicted(found, 2300, 3600), predicted(found, 2700, 3600)
+    told = why.said(ON_ZEN3, off)
+    assert told.startswith("Level by level, 3,600 ps this time: a copy with its streams takes 1,000; streaming adds")
+    parts = "(arithmetic: 2,933 ps; memory: 607 ps)"
+    assert f"By the model streaming adds 1,700 ps and the collision 900, so its parts {parts} are" in told
     assert "Arithmetic alone" not in told
-    agreed = why.said(ON_ZEN3, profiled(0.4 * whole_ps, 0.9 * allowed_ps, whole_ps))
-    assert agreed.startswith("Arithmetic alone")
+    assert off_by(off) == pytest.approx(700 / 3600)
+    assert why.measuring(ON_ZEN3, off) is not None
+    assert why.said(ON_ZEN3, agreed).startswith("Arithmetic alone")
+    assert verdict.verdict(ON_ZEN3, agreed) == verdict.verdict(ON_ZEN3)
 
 
 def test_a_change_within_the_spread_of_bursts_is_no_change_over_seconds() -> None:
@@ -161,10 +173,10 @@ def test_a_change_within_the_spread_of_bursts_is_no_change_over_seconds() -> Non
 
 def test_few_trials_of_many_configurations_are_told() -> None:
     ended = read_study(RECORDED / "nvidia-h200" / "d3q19-box-fast-fp32")
-    assert "configurations." not in verdict.verdict(ended)
+    assert " are legal." not in verdict.verdict(ended)
     legal = f"{ended.header.legal_configurations:,}"
     few = replace(ended, trials=ended.ranked[:9])
-    assert verdict.verdict(few).startswith(f"The best of 9 of {legal} configurations. ")
+    assert verdict.verdict(few).startswith(f"The best of 9 tried; {legal} are legal. ")
 
 
 def test_the_card_of_the_speed_tells_what_a_later_run_measured() -> None:

@@ -9,7 +9,7 @@ from lbmtune.records.profile import KERNEL, Profile
 from lbmtune.records.remarks import left_alone, prediction_doubt, profile_disturbance
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEANINGS, MEMORY
-from lbmtune.report.limits import alone_s, binding, contradicted, refuted_text, without_collision
+from lbmtune.report.limits import alone_s, binding, contradicted, off_by, refuted_text
 from lbmtune.report.study.answer.beside import FAR, Beside, Missing, beside, differs, missing, of_trial
 from lbmtune.report.study.answer.update_time import no_help
 from lbmtune.report.study.answer.use import Next
@@ -141,7 +141,7 @@ def _limit(study: StudyRecord, winner: Trial, cells_read: CellsRead | None, prof
         what = _OF_BENCHMARK if limit.measured else _OF_MODEL
         return f"{what}{limit.name}", share, f"{allowed}; no upper bound{limit.exceeded_said}"
     if profile and contradicted(limit, profile):
-        doubt = f"may not bind: without collision {without_collision(profile):.0%} of the time remains"
+        doubt = f"may not bind: levels of the model are off by {off_by(profile):.0%} of the time"
         return f"{_OF_MODEL}{limit.name}", share, f"{allowed}; {doubt}"
     return f"{_OF_LIMIT}{limit.name}", share, allowed + with_halos(winner, limit.mlups, cells_read)
 

@@ -6,7 +6,7 @@ from lbmtune.records import Trial
 from lbmtune.records.profile import Profile
 from lbmtune.records.study import ALIKE, StudyRecord
 from lbmtune.records.terms import MEMORY
-from lbmtune.report.limits import binding, contradicted, without_collision
+from lbmtune.report.limits import binding, contradicted, off_by
 from lbmtune.report.study.answer.beside import (
     NEARLY,
     best_of_one_step,
@@ -22,9 +22,9 @@ from lbmtune.report.study.answer.beside import (
     tied_in_bursts,
     tried_of_one_step,
 )
-from lbmtune.report.study.answer.doubts import names_candidates
+from lbmtune.report.study.answer.doubts import doubts, names_candidates
 from lbmtune.report.study.answer.words import device_words, named, named_as, words
-from lbmtune.report.study.steps import CellsRead, power_bound_text, with_halos
+from lbmtune.report.study.steps import power_bound_text
 from lbmtune.report.study.tables import moved
 from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_mlups, format_rate
@@ -57,7 +57,7 @@ def title(study: StudyRecord) -> str:
     return f"{_TITLES[study.header.spec.objective]}{speed} {unit}{both} on {device}: {name}"
 
 
-def verdict(study: StudyRecord, cells_read: CellsRead | None = None, profile: Profile | None = None) -> str:
+def verdict(study: StudyRecord, profile: Profile | None = None) -> str:
     """State the gain of the winner, its ties, what is nearly as fast or faster in bursts, and the share of its limit.
 
     profile: of the winner.
@@ -70,7 +70,7 @@ def verdict(study: StudyRecord, cells_read: CellsRead | None = None, profile: Pr
         _gain(study),
         _ties(study),
         _in_bursts(study),
-        _bound(study, study.ranked[0], cells_read, profile),
+        _bound(study, study.ranked[0], profile),
         _ran_alone(study),
         _with_less_memory(study),
     )
@@ -98,7 +98,8 @@ def _in_bursts(study: StudyRecord) -> str:
         return ""
     run, burst = first.sustained, first.mlups or first.sustained.mlups
     reason = power_bound_text(run, burst) or ", ".join(run.throttled) or "why is not recorded"
-    what = f"{format_mlups(burst)}, {words(first.kernel_config)}"
+    reason = "" if reason in _by_power(study.ranked[0]) else f", {reason}"
+    what = format_mlups(burst)
     others = [(trial, trial.sustained) for trial in tied_in_bursts(study) if trial.sustained]
     level = ", ".join(f"{trial.number} ({format_mlups(trial.mlups or 0.0)})" for trial, _ in others)
     who = (
@@ -107,7 +108,7 @@ def _in_bursts(study: StudyRecord) -> str:
         else f"trial {first.number} leads ({what})"
     )
     falls = " and ".join(format_mlups(one.mlups) for one in (run, *(sustained for _, sustained in others)))
-    return f"In bursts {who}; over {run.seconds:.1f} s {'they fall' if others else 'it falls'} to {falls}, {reason}."
+    return f"In bursts {who}; over {run.seconds:.1f} s {'they fall' if others else 'it falls'} to {falls}{reason}."
 
 
 def _gain(study: StudyRecord) -> str:
@@ -173,7 +174,7 @@ def _found_among(study: StudyRecord, trial: Trial, *, populations: bool) -> str:
 def _few(study: StudyRecord) -> str:
     """Say that few configurations were tried, if they were; else empty."""
     tried, legal = len(study.trials), study.header.legal_configurations
-    return f"The best of {tried} of {legal:,} configurations." if 1 < tried < _MANY and legal > _MANY * tried else ""
+    return f"The best of {tried} tried; {legal:,} are legal." if 1 < tried < _MANY and legal > _MANY * tried else ""
 
 
 def _hardly(study: StudyRecord) -> str:
@@ -201,6 +202,8 @@ def _ties(study: StudyRecord) -> str:
     if study.header.spec.objective != "mlups" or study.overtaken:
         return ""
     tied = sorted(study.tied)
+    if not (tied or study.untold) and doubts(study).unsteady:
+        return ""
     if study.untold and not tied:
         if names_candidates(study):
             return ""
@@ -260,10 +263,11 @@ def _with_less_memory(study: StudyRecord) -> str:
     if one.gain >= 1 + NEARLY:
         return ""
     share = one.footprint_bytes / footprint(winner)
-    return f"Trial {other.number} ({one.kernel}) is {1 - 1 / one.gain:.2%} slower with {share:.0%} of the memory."
+    slower = f"{1 - 1 / one.gain:.2%} slower{'' if study.interval(winner).between else ' in this run'}"
+    return f"Trial {other.number} ({one.kernel}) needs {share:.0%} of the memory, and is {slower}."
 
 
-def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None, profile: Profile | None = None) -> str:
+def _bound(study: StudyRecord, trial: Trial, profile: Profile | None = None) -> str:
     """State the share of its limit that a trial reaches. profile: of the trial."""
     limit = binding(study, trial)
     if limit is None:
@@ -283,7 +287,6 @@ def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None, profi
         bursts = "" if limit.measured else " in bursts"
         said = f"{limit.said}{bursts} ({allowed} {unit}{limit.exceeded_said})"
         return f"The winner reaches {share:.1%} of the {said}."
-    halos = with_halos(trial, limit.mlups, cells_read)
     run = trial.sustained
     apart = differs(trial) or study.overtaken is not None
     bursts = " in bursts" if apart else ""
@@ -291,10 +294,10 @@ def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None, profi
     if profile and contradicted(limit, profile):
         return (
             f"The winner reaches{bursts} {share:.1%} of the lowest limit by the model, {limit.name} "
-            f"({allowed} {unit}){sustained}. That this one binds is not certain: without collision the kernel still "
-            f"takes {without_collision(profile):.0%} of its time. The command under Why may tell."
+            f"({allowed} {unit}){sustained}. That this one binds is not certain: levels of the model are off by "
+            f"{off_by(profile):.0%} of the time. The command under Why may tell."
         )
     return (
         f"The winner reaches{bursts} {share:.1%} of its limit, {limit.name}: {allowed} {unit} if nothing "
-        f"else took time{halos}{sustained}."
+        f"else took time{sustained}."
     )

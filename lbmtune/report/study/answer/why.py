@@ -117,7 +117,7 @@ def said(study: StudyRecord, profile: Profile | None = None) -> str:
         low = f"It is {1 - predicted.mlups / measured:.0%} low here." if predicted else ""
         return " ".join(filter(None, (_refuted(study, limit), levels, low, _error(study))))
     if profile and contradicted(limit, profile):
-        return " ".join(filter(None, (_by_levels(profile), _divided(found), speeds, _error(study))))
+        return " ".join(filter(None, (_by_levels(profile), _divided(found, profile), speeds, _error(study))))
     first, *others = found
     whole = measured_s(study)
     origin = (" by the benchmark" if limit.measured else " by the model") if limit.exceeded else ""
@@ -135,10 +135,12 @@ def said(study: StudyRecord, profile: Profile | None = None) -> str:
     return " ".join(filter(None, (alone, told, model, doubt, _error(study))))
 
 
-def _divided(found: Sequence[Part]) -> str:
-    """Say how the model divides the time, if the levels do it otherwise."""
+def _divided(found: Sequence[Part], profile: Profile) -> str:
+    """Say that the parts of the model are not certain, if its levels are not as measured."""
     named = "; ".join(f"{one.name}: {one.ps} ps" for one in found[:-1] if one.seconds is not None)
-    return f"The model splits it differently ({named}), so which of them binds is not certain."
+    streams, streaming, kernel = (profile.rung(name).model_s or 0.0 for name in (STREAMS, STREAMING, KERNEL))
+    levels = f"streaming adds {format_ps(streaming - streams)} ps and the collision {format_ps(kernel - streaming)}"
+    return f"By the model {levels}, so its parts ({named}) are not certain."
 
 
 def refuted(study: StudyRecord) -> bool:
@@ -239,7 +241,7 @@ def _by_levels(profile: Profile) -> str:
     moving = "streaming, with halos and exchanges," if leaves_out_halos(from_flat(profile.config)) else "streaming"
     more = {moving: streaming.seconds - streams.seconds, "the collision": kernel.seconds - streaming.seconds}
     added = [f"{name} adds {f'{format_ps(s)} ps' if s > least else 'nothing measurable'}" for name, s in more.items()]
-    remarks = "; ".join(filter(None, ("not measured" if streams.spread is None else "", _bytes_of(profile))))
+    remarks = "; ".join(filter(None, ("by the calibration" if streams.spread is None else "", _bytes_of(profile))))
     return (
         f"Level by level, {format_ps(kernel.seconds)} ps this time: a copy with its streams takes "
         f"{format_ps(streams.seconds)}{f' ({remarks})' * bool(remarks)}; {', '.join(added)}."
