@@ -465,10 +465,10 @@ def test_a_limit_that_a_profile_contradicts_is_not_certain(fast: StudyRecord) ->
     assert limit.name == "instructions"
     off, agreed = levels(measured_s(fast), 0.8, 0.95), levels(measured_s(fast), 0.8, 0.85)
     assert f"of the lowest limit by the model, {limit.name} (" in verdict.verdict(fast, off)
-    assert "levels of the model are off by 15% of the time." in verdict.verdict(fast, off)
+    assert "levels of the model are off by up to 15% of the time." in verdict.verdict(fast, off)
     assert verdict.verdict(fast, agreed) == verdict.verdict(fast)
     card = next(one for one in section.cards(fast, profile=off) if one[0] == f"of the model's limit: {limit.name}")
-    assert card[2].endswith("may not bind: levels of the model are off by 15% of the time")
+    assert card[2].endswith("may not bind: levels of the model are off by up to 15% of the time")
     assert section.cards(fast, profile=agreed)[1:] == section.cards(fast)[1:], "the first one tells the later run"
     tried = ("rows",)
     named = section.next_step(fast, tried, limit.name, off)
@@ -544,7 +544,7 @@ def test_cards_say_what_binds_a_long_run_and_what_is_not_measured() -> None:
     assert remarks["sustained"].endswith("; held at the power limit of 700 W")
     assert remarks["memory used"] == "26.7 B per update without halos, 27.9 B by the model"
     read = partial(cells_read, study.header.spec.case)
-    assert "26.7 B per update without halos, 27.9 B by the model, 36.4 B if caches held none" in [
+    assert "26.7 B per update without halos, 27.9 B by the model, 36.4 B with all halos" in [
         remark for _, _, remark in section.cards(study, read)
     ]
     found = steps_info(study, read)
@@ -701,7 +701,7 @@ def test_memory_with_all_halos_stands_beside_a_higher_limit(fast: StudyRecord) -
     # half of the bytes are read, those of halos again: 1.88 cells for one that a launch updates
     rate = fast.ranked[0].prediction.bandwidth_bytes_per_s if fast.ranked[0].prediction else 0.0
     allowed = rate / (fast.ranked[0].best_measurement.bytes_per_update * (1 + 1.88) / 2) / 1e6
-    said = f"; if caches saved no read of a halo, memory would be the limit: {allowed:,.0f}, of which 80% are reached"
+    said = f"; if all halos came from memory, it would be the limit: {allowed:,.0f}, of which 80% are reached"
 
     def limit(cells: float | None) -> str:
         found = section.cards(fast, None if cells is None else lambda _: cells)

@@ -147,7 +147,7 @@ def with_halos(trial: Trial, limit_mlups: float, cells_read: CellsRead | None) -
     if allowed is None or not measured <= allowed < limit_mlups:
         return ""
     reached = f"{format_mlups(allowed)}, of which {measured / allowed:.0%} are reached"
-    return f"; if caches saved no read of a halo, memory would be the limit: {reached}"
+    return f"; if all halos came from memory, it would be the limit: {reached}"
 
 
 def issue_mlups(prediction: Prediction | None) -> float | None:

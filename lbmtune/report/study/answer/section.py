@@ -32,7 +32,7 @@ _CARDS = {
     "memory used": "by all buffers of the kernel, and what an update moves",
 }
 """Cards whose titles do not say what they mean have their meaning here, by title."""
-WINNER = "winner"
+WINNER, _NOT_RUN = "winner", "not run"
 _DRAWN = 0.02
 """Share of the bytes of an update from which on halos that are drawn beyond them are told."""
 _NEARLY, _HARDLY = 0.05, 0.001
@@ -141,7 +141,7 @@ def _limit(study: StudyRecord, winner: Trial, cells_read: CellsRead | None, prof
         what = _OF_BENCHMARK if limit.measured else _OF_MODEL
         return f"{what}{limit.name}", share, f"{allowed}; no upper bound{limit.exceeded_said}"
     if profile and contradicted(limit, profile):
-        doubt = f"may not bind: levels of the model are off by {off_by(profile):.0%} of the time"
+        doubt = f"may not bind: levels of the model are off by up to {off_by(profile):.0%} of the time"
         return f"{_OF_MODEL}{limit.name}", share, f"{allowed}; {doubt}"
     return f"{_OF_LIMIT}{limit.name}", share, allowed + with_halos(winner, limit.mlups, cells_read)
 
@@ -179,7 +179,7 @@ def _halos(winner: Trial, cells_read: CellsRead | None) -> str:
         return ", halos counted"
     drawn, least = _drawn(winner), winner.best_measurement.bytes_per_update
     by_model = f", {drawn:.3g} B by the model" if drawn > (1 + _DRAWN) * least else ""
-    all_halos = f", {bytes_with_halos(winner, cells_read):.3g} B if caches held none" if cells_read else ""
+    all_halos = f", {bytes_with_halos(winner, cells_read):.3g} B with all halos" if cells_read else ""
     return f" without halos{by_model}{all_halos}"
 
 
@@ -251,7 +251,7 @@ def _row(one: Beside, winner: Trial) -> dict[str, str]:
     return {
         "beside": one.what,
         "MLUPS": format_mlups(one.mlups),
-        "sustained": format_mlups(one.sustained_mlups) if one.sustained_mlups else "",
+        "sustained": _seconds(one),
         "gain": _both_times(one) if shown else "",
         "sustained gain": _times(gain) if gain and shown else "",
         "memory": format_bytes(one.footprint_bytes) if one.footprint_bytes else "",
@@ -260,6 +260,13 @@ def _row(one: Beside, winner: Trial) -> dict[str, str]:
         "source": ", ".join(filter(None, ("" if one.trial is None else f"trial {one.trial}", one.source))),
         "command": "",
     }
+
+
+def _seconds(one: Beside) -> str:
+    """Return the speed over seconds; of a trial without such a run, that there was none."""
+    if one.sustained_mlups:
+        return format_mlups(one.sustained_mlups)
+    return "" if one.trial is None else _NOT_RUN
 
 
 def _both_times(one: Beside) -> str:

@@ -294,8 +294,8 @@ def _bound(study: StudyRecord, trial: Trial, profile: Profile | None = None) -> 
     if profile and contradicted(limit, profile):
         return (
             f"The winner reaches{bursts} {share:.1%} of the lowest limit by the model, {limit.name} "
-            f"({allowed} {unit}){sustained}. That this one binds is not certain: levels of the model are off by "
-            f"{off_by(profile):.0%} of the time. The command under Why may tell."
+            f"({allowed} {unit}){sustained}. That this one binds is not certain: levels of the model are off by up "
+            f"to {off_by(profile):.0%} of the time. The command under Why may tell."
         )
     return (
         f"The winner reaches{bursts} {share:.1%} of its limit, {limit.name}: {allowed} {unit} if nothing "

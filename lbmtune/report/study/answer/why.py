@@ -238,7 +238,11 @@ def _by_levels(profile: Profile) -> str:
         return ""
     streams, streaming, kernel = (profile.rung(name) for name in (STREAMS, STREAMING, KERNEL))
     least = sum((rung.spread or 0.0) * rung.seconds for rung in (streaming, kernel))
-    moving = "streaming, with halos and exchanges," if leaves_out_halos(from_flat(profile.config)) else "streaming"
+    moving = (
+        "streaming, with halos, exchanges and their instructions,"
+        if leaves_out_halos(from_flat(profile.config))
+        else "streaming"
+    )
     more = {moving: streaming.seconds - streams.seconds, "the collision": kernel.seconds - streaming.seconds}
     added = [f"{name} adds {f'{format_ps(s)} ps' if s > least else 'nothing measurable'}" for name, s in more.items()]
     remarks = "; ".join(filter(None, ("by the calibration" if streams.spread is None else "", _bytes_of(profile))))
