@@ -75,17 +75,6 @@ def test_a_python_that_does_not_run_is_passed_over(tmp_path: Path) -> None:
     assert _run("find_python.sh", str(tmp_path)).stdout.strip() == str(tmp_path / "python3.11")
 
 
-def test_shims_of_a_version_manager_come_last(tmp_path: Path) -> None:
-    """What they build is slower; one that is named is taken."""
-    (tmp_path / "shims").mkdir()
-    _command(tmp_path / "shims", "python3.12", f'exec "{sys.executable}" "$@"')
-    _command(tmp_path, "python3.11", f'exec "{sys.executable}" "$@"')
-    path = f"{tmp_path / 'shims'}:{tmp_path}"
-    assert _run("find_python.sh", path).stdout.strip() == str(tmp_path / "python3.11")
-    named = _run("find_python.sh", path, PYTHON="python3.12")
-    assert named.stdout.strip() == str(tmp_path / "shims" / "python3.12")
-
-
 def test_a_named_python_comes_first(tmp_path: Path) -> None:
     _command(tmp_path, "python3.11", f'exec "{sys.executable}" "$@"')
     assert _run("find_python.sh", str(tmp_path), PYTHON=sys.executable).stdout.strip() == sys.executable
