@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records import Term, Trial
 from lbmtune.records.profile import KERNEL, STREAMING, STREAMS, Profile
-from lbmtune.records.remarks import left_alone
+from lbmtune.records.remarks import left_alone, profile_disturbance
 from lbmtune.records.study import CEILING_STREAMS, StudyRecord, once
 from lbmtune.records.terms import MEMORY
 from lbmtune.units import format_mlups, format_rate
@@ -178,7 +178,7 @@ def contradicted(limit: Limit | None, profile: Profile | None) -> bool:
 
     The model divides the time between streaming and collision otherwise than was measured.
     """
-    if limit is None or profile is None or limit.measured or limit.name == MEMORY:
+    if limit is None or profile is None or limit.measured or limit.name == MEMORY or profile_disturbance(profile):
         return False
     return off_by(profile) > MUCH
 

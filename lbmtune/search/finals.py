@@ -229,7 +229,8 @@ def _beside(search: Search, plan: Plan, tried: Collection[int]) -> list[Trial]:
     winner, *others = read_study(search.folder).ranked
     left = [trial for trial in others if trial.number not in tried and not trial.sustained]
     near = [t for t in left if t.final and (t.mlups or 0.0) >= NEAR * (winner.mlups or 0.0)][: COMPARED_RUNS - 2]
-    one = next((t for t in left if t.kernel_config.fused_steps == 1 and not t.kernel_config.on_chip), None)
+    ready = (t for t in left if t.final or t.proven)
+    one = next((t for t in ready if t.kernel_config.fused_steps == 1 and not t.kernel_config.on_chip), None)
     compared = winner.kernel_config.fused_steps > 1 and one is not None and one not in near
     return [*near[:1], *([one] if one and compared else []), *near[1:]]
 

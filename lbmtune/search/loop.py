@@ -225,15 +225,20 @@ class Loop:
         return [] if self._default in self._given() else [self._default]
 
     def _one_step_if_due(self) -> list[int]:
-        """Return usual kernels of one step if it is time and too few were tried, the best by the model first."""
+        """Return usual kernels of one step if it is time and too few were tried, the best by the model first.
+
+        In a short search they are at most a third of what is known.
+        """
         due = len(self._known) >= _ONE_STEP_AFTER or now() >= self._default_due_s
-        if not due or self._alike:
+        if not due or self._alike or len(self._usual) >= 2 * _ONE_STEP:
             return []
-        tried = self._of_one_step & {*self._known, *self._measuring.values(), *self._usual}
-        missing = _ONE_STEP - len(tried)
+        under_way = {*self._measuring.values(), *(self._usual - self._known.keys())}
+        tried = {index for index, trial in self._known.items() if trial.mlups is not None} | under_way
+        missing = min(_ONE_STEP, len(self._known) // 3) - len(self._of_one_step & tried)
         if missing <= 0:
             return []
-        best = sorted(self._of_one_step - tried, key=lambda index: (-self._expected[index], index))[:missing]
+        others = self._of_one_step - self._known.keys() - under_way
+        best = sorted(others, key=lambda index: (-self._expected[index], index))[:missing]
         self._usual.update(best)
         return [index for index in best if index not in self._given()]
 

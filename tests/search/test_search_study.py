@@ -85,6 +85,17 @@ def test_a_search_of_several_steps_tries_the_best_kernels_of_one_step_by_the_mod
     assert all(one.fused_steps > 1 for one in tried[:20]), "they come when nothing else waits for them"
 
 
+def test_a_search_that_is_too_short_tries_what_the_model_puts_first(tmp_path):
+    """Kernels of one step are what users compare with, and not what a search without time for more is for."""
+    several = {"family": ("temporal-blocking",), "representation": ("moments",), "steps": (2,), "block": ("32x8x1",)}
+    one = {**usual_axes("cuda"), "scheme": ("pull", "aa"), "block": ("64x1x1",)}
+    case = box("d3q19", "regularised", (64, 64, 64))
+    study = spec(axes=(one, several), case=case, budget=Budget(seconds=2.0), strategy="list")
+    record = run(tmp_path, study)
+    assert record.trials
+    assert record.trials[0].kernel_config.fused_steps == 2
+
+
 def test_the_sustained_run_is_of_the_winner_that_the_study_ends_with(tmp_path):
     """Among tied finalists the smallest wins, already when the sustained run begins."""
     evaluator, study, winners = FakeEvaluator(), spec(protocol=TimingProtocol(finalists=4)), []

@@ -292,7 +292,7 @@ def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str, profile: Pr
         return None
     if not study.finished:
         return Next("The study was ended early.", "lbmtune study --resume --output .")
-    if one_step_untuned(study) and not study.header.spec.case.geometry:
+    if one_step_untuned(study) and not (study.header.spec.case.geometry or study.header.spec.kernel):
         return Next("To tune kernels of one step per launch:", _one_step(study))
     if no_help(study) or refuted(study):
         return None
@@ -307,11 +307,12 @@ def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str, profile: Pr
 
 def _one_step(study: StudyRecord) -> str:
     """Return the command that tunes kernels of one step per launch for the case of a study."""
-    case, stored = study.header.spec.case, study.ranked[0].kernel_config.storage
+    case, config = study.header.spec.case, study.ranked[0].kernel_config
     asked = f"--lattice {case.lattice} --collision {case.collision} --flow {case.flow}"
     domain = "x".join(map(str, case.domain))
     device = device_option(study)
-    return f"lbmtune study {asked} --domain {domain} --families direct --set storage={stored} --device {device}"
+    precision = f"--set storage={config.storage} --set compute={config.compute}"
+    return f"lbmtune study {asked} --domain {domain} --families direct {precision} --device {device}"
 
 
 def _has_others(study: StudyRecord, knob: str) -> bool:

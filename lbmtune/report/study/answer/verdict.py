@@ -26,6 +26,7 @@ from lbmtune.report.study.answer.doubts import doubts, names_candidates
 from lbmtune.report.study.answer.words import device_words, named, named_as, words
 from lbmtune.report.study.steps import power_bound_text
 from lbmtune.report.study.tables import moved
+from lbmtune.search.finals import NEAR
 from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_mlups, format_rate
 
@@ -221,11 +222,11 @@ def _ties(study: StudyRecord) -> str:
 
 
 def _why_first(study: StudyRecord, tied: Sequence[int]) -> str:
-    """Say why the winner comes before trials that are tied with it, and of which one is faster."""
+    """Say why the winner comes before faster trials that are tied with it."""
     winner = study.ranked[0]
-    others = [footprint(trial) for trial in study.ranked if trial.number in tied]
-    smallest = 0 < ALIKE * footprint(winner) < min(others)
-    return f"trial {winner.number} needs least memory" if smallest else "their order is chance"
+    faster = [t for t in study.ranked if t.number in tied and (t.mlups or 0.0) > (winner.mlups or 0.0)]
+    less = 0 < ALIKE * footprint(winner) < min(map(footprint, faster))
+    return f"trial {winner.number} needs less memory" if less else "their order is chance"
 
 
 def _alone(study: StudyRecord) -> str:
@@ -246,10 +247,16 @@ def _by_power(trial: Trial) -> str:
 
 
 def _ran_alone(study: StudyRecord) -> str:
-    """Say that nothing else ran for seconds beside a winner that is slower there; empty if something did."""
+    """Say that nothing else ran for seconds beside a winner that is slower there; empty if nothing near could.
+
+    In a study of limited time, finalists that are nearly as fast share the time of these runs, if it is enough.
+    """
     winner, *others = study.ranked
+    spec = study.header.spec
     slower = winner.sustained and differs(winner) and winner.sustained.mlups < (winner.mlups or 0.0)
-    if not slower or study.overtaken or any(trial.sustained for trial in others):
+    near = [t for t in others if t.final and (t.mlups or 0.0) >= NEAR * (winner.mlups or 0.0)]
+    shared = spec.budget.seconds and spec.objectives == ("mlups",) and spec.max_power_w is None
+    if not (slower and near and shared) or study.overtaken or any(trial.sustained for trial in others):
         return ""
     return "Only the winner ran for seconds, where another may lead: a study of more time runs others, too."
 

@@ -6,7 +6,7 @@ from statistics import median
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Prediction, Trial
 from lbmtune.records.comparison.statistics import relative_error
-from lbmtune.records.profile import KERNEL, STREAMING, STREAMS, Profile
+from lbmtune.records.profile import KERNEL, STREAMING, STREAMS, Profile, Rung
 from lbmtune.records.remarks import prediction_doubt, profile_disturbance
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import EXCHANGE, ISSUE, MEMORY, REFILLS, WAVES
@@ -138,7 +138,9 @@ def said(study: StudyRecord, profile: Profile | None = None) -> str:
 def _divided(found: Sequence[Part], profile: Profile) -> str:
     """Say that the parts of the model are not certain, if its levels are not as measured."""
     named = "; ".join(f"{one.name}: {one.ps} ps" for one in found[:-1] if one.seconds is not None)
-    streams, streaming, kernel = (profile.rung(name).model_s or 0.0 for name in (STREAMS, STREAMING, KERNEL))
+    streams, streaming, kernel = (profile.rung(name).model_s for name in (STREAMS, STREAMING, KERNEL))
+    if not (streams and streaming and kernel):
+        return f"Parts of the model ({named}) are not certain."
     levels = f"streaming adds {format_ps(streaming - streams)} ps and the collision {format_ps(kernel - streaming)}"
     return f"By the model {levels}, so its parts ({named}) are not certain."
 
@@ -236,20 +238,24 @@ def _by_levels(profile: Profile) -> str:
     """Say what the kernel takes as it was measured: a copy with its streams, and what streaming and collision add."""
     if profile_disturbance(profile):
         return ""
+    config = from_flat(profile.config)
     streams, streaming, kernel = (profile.rung(name) for name in (STREAMS, STREAMING, KERNEL))
-    least = sum((rung.spread or 0.0) * rung.seconds for rung in (streaming, kernel))
-    moving = (
-        "streaming, with halos, exchanges and their instructions,"
-        if leaves_out_halos(from_flat(profile.config))
-        else "streaming"
-    )
-    more = {moving: streaming.seconds - streams.seconds, "the collision": kernel.seconds - streaming.seconds}
-    added = [f"{name} adds {f'{format_ps(s)} ps' if s > least else 'nothing measurable'}" for name, s in more.items()]
+    moving = "streaming, with halos, exchanges and their instructions," if leaves_out_halos(config) else "streaming"
+    pairs = {moving: (streams, streaming), "the collision": (streaming, kernel)}
+    added = [f"{name} adds {_more(above, below)}" for name, (above, below) in pairs.items()]
     remarks = "; ".join(filter(None, ("by the calibration" if streams.spread is None else "", _bytes_of(profile))))
     return (
         f"Level by level, {format_ps(kernel.seconds)} ps this time: a copy with its streams takes "
         f"{format_ps(streams.seconds)}{f' ({remarks})' * bool(remarks)}; {', '.join(added)}."
     )
+
+
+def _more(above: Rung, below: Rung) -> str:
+    """Return the time that a level adds as text, negative if it takes less; none if it is within their spreads."""
+    added = below.seconds - above.seconds
+    if abs(added) <= sum((rung.spread or 0.0) * rung.seconds for rung in (above, below)):
+        return "nothing measurable"
+    return f"{'-' * (added < 0)}{format_ps(abs(added))} ps"
 
 
 def _bytes_of(profile: Profile) -> str:
