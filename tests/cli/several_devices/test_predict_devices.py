@@ -28,7 +28,7 @@ def test_a_table_of_weak_and_strong_scaling(run: Run) -> None:
     code, out, err = run(*KERNEL, "--machine", "h200", "--devices", 8)
     assert (code, err) == (0, "")
     assert re.search(r"^links +NVLink 4, 18 links$", out, re.MULTILINE)
-    assert re.search(r"^assumed +all figures are those of H100, whose links are the same$", out, re.MULTILINE)
+    assert re.search(r"^assumed +flag_s is that of H100, whose links are the same$", out, re.MULTILINE)
     assert re.search(r"^assumed +each device exchanges with all others .*switch", out, re.MULTILINE)
     weak, strong = (out.index(f"{kind} scaling") for kind in ("weak", "strong"))
     for part in (out[weak:strong], out[strong:]):
