@@ -43,7 +43,7 @@ _DEFAULT_BY = 0.5
 _ONE_STEP_AFTER = 24
 """Trials after which kernels of one step per launch have theirs, in a search of kernels that take several."""
 _ONE_STEP = 4
-"""Of them that store populations there are so many at least, the best by the model: what users have, well tuned."""
+"""Kernels of one step that store populations are at least so many, the best by the model: what users have, tuned."""
 _LOOK_EVERY = 10.0
 """Time between looks at what is left to gain, in multiples of what one takes."""
 _FIRST_PROOF = 0.25

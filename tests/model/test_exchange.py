@@ -51,7 +51,7 @@ def of(case: Case, config: KernelConfig, cut: str, overlap: Overlap, machine: Ma
 
 
 def slower(links: Links, times: float) -> Machine:
-    """The same card with links that take so many times as long."""
+    """Return the same card with links that take so many times as long."""
     curve = {name: times * seconds for name, seconds in links.copy_s.items()}
     return replace(CARD, links=replace(links, copy_s=curve, both_ways_bytes_per_s=links.both_ways_bytes_per_s / times))
 
@@ -332,7 +332,7 @@ def test_messages_through_the_host_take_what_was_measured_of_them() -> None:
 
 
 def test_messages_beside_launches_take_what_was_measured_of_those() -> None:
-    """Of the runs of a message those after the first take what copies of a busy device take."""
+    """Runs of a message after the first take what copies of a busy device take."""
     found = decomposed(box("d3q19", "bgk", (256, 256, 256)), PULL, parse_cut("z:2"))
     part, least = found.parts[0], min(LINKS.copy_s, key=int)
     flat = {name: {least: seconds} for name, seconds in (("idle", 20e-6), ("beside", 29e-6), ("busy_copy", 90e-6))}

@@ -598,7 +598,7 @@ def test_what_comes_next_is_a_whole_command(fast: StudyRecord) -> None:
 
 
 def test_importance_adds_up_and_finds_what_speed_depends_on() -> None:
-    """Of made-up trials whose speed is that of the block alone."""
+    """The speed of the made-up trials is that of the block alone."""
     study = made.gpu_study(81)
     speed = {"64x1x1": 1.0, "128x1x1": 2.0, "256x1x1": 3.0}
     trials = [

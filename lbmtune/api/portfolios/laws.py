@@ -25,7 +25,7 @@ _LEADER_ERROR = 0.03
 
 
 class _Known(NamedTuple):
-    """What was measured. seconds: of a step, by kernel and domain.
+    """Times that were measured of kernels on domains. seconds: of a step, by kernel and domain.
 
     leaders: of kernels whose times follow from the same numbers the best known one, by the formulas of these.
     """

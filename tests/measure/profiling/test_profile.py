@@ -364,7 +364,7 @@ def test_a_level_is_expected_by_its_own_registers_and_without_what_it_leaves_out
 
 
 def test_blocks_that_run_at_the_same_time_decide_what_is_read_again() -> None:
-    """Of arrays of structures; how many there are follows from the registers of the whole kernel."""
+    """Blocks of arrays of structures are as many as the registers of the whole kernel allow."""
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
     profile = kept()["nvidia-h200/aos"]
     many, few = (
