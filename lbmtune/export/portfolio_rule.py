@@ -9,6 +9,9 @@ from lbmtune.export.solver_text import check_name
 from lbmtune.records.best_json.law import CHUNKS, FALL
 from lbmtune.records.best_json.portfolio import Portfolio, PortfolioKernel
 
+_NO_LAW = "1e300"
+"""Picoseconds of a kernel without a law, which comes after the others."""
+
 
 def rule_header(found: Portfolio, name: str, version: str) -> str:
     """Return a header that includes those of all kernels, NAME_1.h and so on, and chooses between them.
@@ -28,6 +31,7 @@ def rule_header(found: Portfolio, name: str, version: str) -> str:
         includes="\n".join(f'#include "{name}_{number}.h"' for number in numbers),
         laws="\n\n".join(_law(one, name, number) for number, one in enumerate(found.kernels, 1) if one.law),
         lines="\n".join(_lines(found, name)),
+        spans="\n".join(line for number, one in enumerate(found.kernels, 1) for line in _span(one, name, number)),
     )
 
 
@@ -53,6 +57,18 @@ def _lines(found: Portfolio, name: str) -> Iterator[str]:
         yield f"    time = {name}_{number}_picoseconds(nx, ny, nz);"
         yield f"    if ({_takes(name, number)} && (!found || time < least)) found = {number}, least = time;"
     yield "    return found;" if lawful else "    return 0;"
+
+
+def _span(kernel: PortfolioKernel, name: str, number: int) -> Iterator[str]:
+    """Yield what `PortfolioKernel.span` is in C, for a kernel that takes the domain."""
+    usual = f"{name}_{number}_picoseconds(nx, ny, nz)" if kernel.law else _NO_LAW
+    known = bool(kernel.law) and kernel.doubt is not None
+    earliest = f"usual[{number}] * {1 - (kernel.doubt or 0.0)!r}" if known else "0"
+    yield f"    takes[{number}] = {_takes(name, number)};"
+    yield f"    usual[{number}] = {usual}, earliest[{number}] = {earliest};"
+    if known:
+        end = f"usual[{number}] * {1 + (kernel.doubt or 0.0)!r}"
+        yield f"    if (takes[{number}] && (latest < 0 || {end} < latest)) latest = {end};"
 
 
 def _takes(name: str, number: int) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from lbmtune import __version__
 from lbmtune.api.machines.devices import bounds, chosen
 from lbmtune.api.portfolios.contenders import last_resort, takes
-from lbmtune.api.portfolios.result import BEST
+from lbmtune.api.portfolios.result import BEST, Unseen
 from lbmtune.api.portfolios.run import Run
 from lbmtune.api.studies.folders import check_begun, new_folder
 from lbmtune.api.studies.run import described
@@ -21,7 +21,6 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.files.studyfile import as_spec
 from lbmtune.records.best_json.document import Best, read_best
-from lbmtune.records.best_json.portfolio import PortfolioRow
 from lbmtune.records.portfolio_store import ASKED, PortfolioAsked, holds_portfolio, read_asked, write_asked
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import holds_study
@@ -72,21 +71,24 @@ def portfolio(
 
 def unseen(
     folder: Path | str, device: str | None = None, count: int = 40, *, seed: int = 0, seconds: float = inf
-) -> tuple[PortfolioRow, ...]:
+) -> tuple[Unseen, ...]:
     """Measure what a portfolio chooses on domains that it has not seen, and return them with the losses there.
+
+    Losses are of the choice of the rule, and of one that is measured on each domain.
 
     folder: of the portfolio, whose files stay as they are; seed: of the domains; seconds: of the whole, after
     which no other domain is begun.
     Raises InputError, DeviceUnavailableError.
     """
     place, where = Path(folder), chosen(device)
-    found = read_best(place / BEST).portfolio
+    best = read_best(place / BEST)
+    found = best.portfolio
     if found is None:
         raise InputError(f"{place / BEST} holds no portfolio; give the folder of lbmtune study --domains.")
     asked, machine = read_asked(place), described(where, refresh=False, resume=True, calibrate=False)
     with folder_lock(place):
         run = Run(asked, where, machine, place, Clock(now(), seconds), Observer())
-        return run.unseen(found, count, seed)
+        return run.unseen(best, found, count, seed)
 
 
 def _check(spec: StudySpec) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -58,10 +58,24 @@ class Result(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Unseen:
+    """A domain that teaches nothing, with the choice of the rule, and with one that is measured there.
+
+    row: of the rule; measured: the kernel that is the fastest by one sample of each candidate, with its loss;
+    timed: number of these candidates.
+    """
+
+    row: PortfolioRow
+    measured: Result
+    measured_behind_default: bool
+    timed: int
+
+
+@dataclass(frozen=True)
 class Chosen:
     """Few kernels and their rule. keys: of the kernels; lines: of the rule, which name places in `keys`.
 
-    laws, corrections: of the time of each; robust: key of the last resort.
+    laws, corrections, doubts: of the time of each; robust: key of the last resort.
     """
 
     contenders: Contenders
@@ -69,6 +83,7 @@ class Chosen:
     lines: Rule
     laws: tuple[Law, ...]
     corrections: tuple[Corrections, ...]
+    doubts: tuple[float | None, ...]
     robust: str
 
     def key(self, domain: Int3) -> str:
@@ -108,6 +123,16 @@ def result_of(found: MeasuredDomain, key: str) -> Result | None:
     return Result(known[key], fastest, known[found.default], loss)
 
 
+def measured_choice(found: MeasuredDomain, keys: Collection[str]) -> Result | None:
+    """Return what a solver takes that times some kernels on its domain, by one sample of each, and what it loses.
+
+    None if none of them, or not the default, was measured there.
+    """
+    known = [one for one in found.trials if one.key in keys and one.final]
+    first = {one.key: one.final.samples_s[0] for one in known if one.final}
+    return result_of(found, min(first, key=first.__getitem__)) if first else None
+
+
 def pooled(laws: Laws, measured: Sequence[MeasuredDomain], most: int) -> list[str]:
     """Return the kernels, at most so many, that are near the fastest by measurements and laws."""
     table = laws.table(measured)
@@ -138,6 +163,7 @@ def chosen_of(laws: Laws, measured: Sequence[MeasuredDomain], listed: Sequence[I
         lines,
         tuple(laws.law(key, measured) for key in chosen),
         tuple(laws.corrections(key, measured) for key in chosen),
+        tuple(laws.doubt(key, measured) for key in chosen),
         keys[last],
     )
 
@@ -200,6 +226,14 @@ def rows_of(found: Chosen, measured: Sequence[MeasuredDomain], checked_visit: in
         )
 
 
+def unseen_of(found: Chosen, one: MeasuredDomain, keys: Collection[str]) -> Iterator[Unseen]:
+    """Yield a domain with both choices, if both were measured there. keys: of the candidates of the measured one."""
+    measured = measured_choice(one, keys)
+    for row in rows_of(found, [one], one.visit):
+        if measured:
+            yield Unseen(row, measured, slower_than_default(one, measured.trial), len(keys))
+
+
 def _kernel(
     folder: Path,
     asked: PortfolioAsked,
@@ -234,6 +268,7 @@ def _kernel(
         worst_loss=max((row.loss for row in own), default=0.0),
         law=found.laws[place],
         corrections=found.corrections[place],
+        doubt=found.doubts[place],
     )
     return kernel, whole
 

@@ -17,7 +17,7 @@ from lbmtune.api.machines.devices import LOG
 from lbmtune.api.portfolios.contenders import Contenders, even_chunks, takes
 from lbmtune.api.portfolios.laws import Laws
 from lbmtune.api.portfolios.proofs import Proofs
-from lbmtune.api.portfolios.result import TOLERANCE, Chosen, chosen_of, pooled, rows_of, write_portfolio
+from lbmtune.api.portfolios.result import TOLERANCE, Chosen, Unseen, chosen_of, pooled, unseen_of, write_portfolio
 from lbmtune.api.portfolios.sampling import TEACH, Sampling
 from lbmtune.api.portfolios.teaching import most_doubtful
 from lbmtune.api.studies.earlier import teaches
@@ -25,7 +25,7 @@ from lbmtune.api.studies.folders import study_of_domain
 from lbmtune.api.studies.results import Study
 from lbmtune.api.studies.run import study
 from lbmtune.backend.registry import open_device
-from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.model.machine.description import Machine
@@ -33,7 +33,7 @@ from lbmtune.model.predict import predict
 from lbmtune.records import Trial
 from lbmtune.records.best_json.document import Best
 from lbmtune.records.best_json.kernel import Int3
-from lbmtune.records.best_json.portfolio import Portfolio, PortfolioRow
+from lbmtune.records.best_json.portfolio import Portfolio
 from lbmtune.records.portfolio_store import (
     MeasuredDomain,
     PortfolioAsked,
@@ -138,26 +138,31 @@ class Run:
         asked = replace(self.asked, searched=self._searched)
         return write_portfolio(self.folder, asked, found, self._measured, visit, self.left_out)
 
-    def unseen(self, found: Portfolio, count: int, seed: int) -> tuple[PortfolioRow, ...]:
+    def unseen(self, best: Best, found: Portfolio, count: int, seed: int) -> tuple[Unseen, ...]:
         """Measure the choice of a rule on domains that were not measured before, and keep nothing of it.
 
-        Fewer than `count` domains if the time is over.
+        All candidates of a choice that is measured are measured beside it. best: with that portfolio. Fewer than
+        `count` domains if the time is over.
         """
+        rows = list[Unseen]()
         with self._on_device():
             put = self._contenders.put
             keys = tuple(put(from_flat(one.configuration), None, one.kernel.chunks) for one in found.kernels)
-            laws, corrections = tuple(one.law for one in found.kernels), tuple(one.corrections for one in found.kernels)
-            frozen = Chosen(self._contenders, keys, found.rule, laws, corrections, keys[found.robust])
+            laws, corrections, doubts = zip(
+                *((one.law, one.corrections, one.doubt) for one in found.kernels), strict=True
+            )
+            frozen = Chosen(self._contenders, keys, found.rule, laws, corrections, doubts, keys[found.robust])
             domains = self._sampling.unseen(count, seed, [one.domain for one in self._measured])
-            measured = []
             for number, domain in enumerate(domains):
                 if self.clock.left_s <= 0:
                     LOG.warning("time is over: %d of %d domains were not measured", len(domains) - number, len(domains))
                     break
                 seconds = self._share(self.clock.limit_s, len(domains) - number)
-                rivals = self._rivals(frozen, domain, seconds)
-                measured.append(self._on(domain, _UNSEEN, rivals, seconds, proved=frozen.key(domain), keep=False))
-        return tuple(rows_of(frozen, measured, _UNSEEN))
+                tried = [best.of_portfolio(one.place, domain, one.chunks).config for one in found.candidates(domain)]
+                rivals = self._rivals(frozen, domain, seconds - len(tried) * _EACH_S)
+                there = self._on(domain, _UNSEEN, rivals, seconds, tried, proved=frozen.key(domain), keep=False)
+                rows.extend(unseen_of(frozen, there, [one.key for one in tried]))
+        return tuple(rows)
 
     @contextmanager
     def _on_device(self) -> Iterator[None]:
@@ -289,21 +294,36 @@ class Run:
         return any(one.domain == domain and one.visit == visit for one in self._measured)
 
     def _on(
-        self, domain: Int3, visit: int, keys: Sequence[str], seconds: float, *, proved: str = "", keep: bool = True
+        self,
+        domain: Int3,
+        visit: int,
+        keys: Sequence[str],
+        seconds: float,
+        tried: Sequence[KernelConfig] = (),
+        *,
+        proved: str = "",
+        keep: bool = True,
     ) -> MeasuredDomain:
         """Measure kernels on a domain, the default and, if it may be fast, the last resort among them.
 
-        proved: kernel that is proved there even if it was elsewhere; keep: also on disk.
+        tried: launches that are measured besides, perhaps with other numbers of chunks; proved: kernel that is proved
+        there even if it was elsewhere; keep: also on disk.
         """
         spec, contenders = self.asked.spec, self._contenders
         usual, case = contenders.default(domain), replace(spec.case, domain=domain)
         names = [one for one in dict.fromkeys((*self._always(domain), *keys)) if contenders.takes(one, domain)]
-        configs = [contenders.at(name, domain) for name in names]
+        known = [contenders.at(name, domain) for name in names]
+        there = {one.key for one in known}
+        others = [one for one in tried if one.key not in there and takes(spec, one, contenders.limits, domain)]
+        configs = [*known, *others]
         self.observer.phase(f"{len(configs)} kernels on {name_of(domain)}", None)
         proofs = {
-            n: one for n, one in self._proofs.known_of(case, configs).items() if one.full_size or names[n] != proved
+            n: one
+            for n, one in self._proofs.known_of(case, configs).items()
+            if one.full_size or n >= len(names) or names[n] != proved
         }
-        left_s = seconds - self._cost_s(domain, names) + len(names) * _LEAST_RACE_S
+        cost_s = self._cost_s(domain, names) + len(others) * _EACH_S
+        left_s = seconds - cost_s + len(configs) * _LEAST_RACE_S
         race_s = _RACE_S if seconds == inf else max(_LEAST_RACE_S * len(configs), min(left_s, 0.4 * seconds))
         expected = partial(predict, case, machine=contenders.machine)
         with Evaluator(case, self.device, spec.protocol, expected, pool=self._pool) as evaluator:

@@ -192,10 +192,11 @@ class Best:
         """Return all kernels of the file, its own first."""
         return self.kernel, *(one.kernel for one in (self.portfolio.kernels if self.portfolio else ()))
 
-    def of_portfolio(self, place: int, domain: tuple[int, int, int] | None = None) -> "Best":
+    def of_portfolio(self, place: int, domain: tuple[int, int, int] | None = None, count: int | None = None) -> "Best":
         """Return what the file would be with a kernel of its portfolio alone.
 
-        domain: on which it runs, with the planes of a chunk that follow from it; None: that of its record.
+        domain: on which it runs, with the planes of a chunk that follow from it; None: that of its record. count: of
+        these chunks; None: by their rule.
         """
         if self.portfolio is None:
             return self
@@ -209,7 +210,9 @@ class Best:
             self, **own, case=case, expected=expected, resources=None, prediction=None, alternates=(), portfolio=None
         )
         chunks = one.kernel.chunks
-        return found if chunks is None or domain is None else found.in_chunks(chunks.planes(domain))
+        if chunks is None or domain is None:
+            return found
+        return found.in_chunks(-(-domain[2] // (count or chunks.count(domain))))
 
     def in_chunks(self, planes: int) -> "Best":
         """Return the same kernel with another length of the chunks of planes, which only launches depend on."""

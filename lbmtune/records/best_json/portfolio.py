@@ -5,7 +5,8 @@ Domains are extents along x, y and z; shares of speed are relative to the fastes
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
+from typing import NamedTuple
 
 from lbmtune.catalogue.config import Scalar
 from lbmtune.errors import InputError
@@ -15,6 +16,8 @@ from lbmtune.records.best_json.law import CHUNKS, Corrections, Law, extents_of, 
 from lbmtune.records.measurement import Verification
 from lbmtune.records.quantities import Count, NotNegative, OneOrMore, Positive
 
+_VARIED = 2
+"""Kernels of which several numbers of chunks are worth measuring."""
 SEARCHED, TAUGHT, CHECKED = "searched", "taught", "checked"
 """Parts that a domain played: a search ran on it; the rule was made with it; it was checked."""
 
@@ -66,13 +69,22 @@ def chosen_by(rule: Rule, domain: Int3, takes: Callable[[int], bool]) -> int | N
     return next((line.kernel for line in rule if line.holds(domain) and takes(line.kernel)), None)
 
 
+class Span(NamedTuple):
+    """Picoseconds of a step by a law, and between which they may be."""
+
+    earliest: float
+    usual: float
+    latest: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class PortfolioKernel:
     """A kernel of a portfolio, as `Best` describes one, with the domain on which its record was made.
 
     mlups and its interval were measured there. covers: measured domains on which the rule chooses it; worst_loss: the
     largest share of speed that it loses there, 0 if it covers none. law, corrections: the time of a step by extents;
-    none in files whose rule has a line for every domain.
+    none in files whose rule has a line for every domain. doubt: share of that time by which it may err, null in files
+    that do not say it: any share.
     """
 
     key: str
@@ -92,6 +104,7 @@ class PortfolioKernel:
     worst_loss: NotNegative
     law: Law = ()
     corrections: Corrections = ()
+    doubt: NotNegative | None = None
 
     @property
     def time(self) -> str:
@@ -104,6 +117,13 @@ class PortfolioKernel:
         chunks = self.kernel.chunks.count(domain) if self.kernel.chunks else 1
         return picoseconds(self.law, self.corrections, {**extents_of(domain), CHUNKS: chunks})
 
+    def span(self, domain: Int3) -> Span:
+        """Return the time of a step with its doubt; any time if the kernel has no law, or its law no doubt."""
+        usual = self.picoseconds(domain) if self.law else inf
+        if not self.law or self.doubt is None:
+            return Span(0.0, usual, inf)
+        return Span(usual * (1 - self.doubt), usual, usual * (1 + self.doubt))
+
     def refusal(self, domain: Int3, multiprocessors: int | None = None) -> str | None:
         """Return why this kernel does not take a domain, or None. multiprocessors: of the device, None: not checked."""
         if self.kernel.domain is None:
@@ -112,6 +132,16 @@ class PortfolioKernel:
         parts = (text.partition("=") for text in self.storage.extents)  # 'NX = nx + 2'
         stored = {name.strip(): evaluated(formula, numbers) for name, _, formula in parts}
         return self.kernel.domain.refusal({**numbers, **stored}, multiprocessors)
+
+
+class Candidate(NamedTuple):
+    """A launch that may be the fastest on a domain.
+
+    place: of its kernel; chunks: along z, None if its launches do not set their number.
+    """
+
+    place: int
+    chunks: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,3 +213,27 @@ class Portfolio:
             return found
         lawful = [place for place, one in enumerate(self.kernels) if one.law and takes(place)]
         return min(lawful, key=lambda place: self.kernels[place].picoseconds(domain), default=None)
+
+    def possible(self, domain: Int3, multiprocessors: int | None = None) -> tuple[int, ...]:
+        """Return the places of the kernels that may be the fastest on a domain, that of `chosen` first.
+
+        The others come by their laws: each whose time, less its doubt, is not above any time with its doubt.
+        """
+        first = self.chosen(domain, multiprocessors)
+        taking = [n for n, one in enumerate(self.kernels) if not one.refusal(domain, multiprocessors)]
+        spans = {n: self.kernels[n].span(domain) for n in taking}
+        latest = min((span.latest for span in spans.values()), default=inf)
+        likely = [n for n in taking if n != first and spans[n].earliest <= latest]
+        return (*([] if first is None else [first]), *sorted(likely, key=lambda n: spans[n].usual))
+
+    def candidates(self, domain: Int3, multiprocessors: int | None = None) -> tuple[Candidate, ...]:
+        """Return the launches that are worth measuring on a domain, that of the rule first.
+
+        Each possible kernel has one with its number of chunks; the first two have others with likely numbers.
+        """
+        places = self.possible(domain, multiprocessors)
+        numbers = {place: self.kernels[place].kernel.chunks for place in places}
+        of_each = {place: one.likely(domain) if one else (None,) for place, one in numbers.items()}
+        usual = (Candidate(place, counts[0]) for place, counts in of_each.items())
+        others = (Candidate(place, count) for place in places[:_VARIED] for count in of_each[place][1:])
+        return (*usual, *others)

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from heapq import heapreplace
+from itertools import combinations
 from math import inf
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from lbmtune.export.header_launches import chunks_text
 from lbmtune.model.gpu.temporal_blocking.inputs import passed_planes
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.best_json.domain import evaluated
-from lbmtune.records.best_json.law import CHUNKS, extents_of
+from lbmtune.records.best_json.law import CHUNKS, LIKELY, extents_of
 from tests.shim.device import COMPILER
 from tests.support.paths import RECORDED
 
@@ -57,7 +58,8 @@ def test_as_many_chunks_as_end_first() -> None:
     case = box("d3q19", "regularised", (64, 64, 64))
     chunks = chunks_of(case, TILES, H200, None)
     for domain in DOMAINS:
-        planes, nz = chunks.planes(domain), domain[2]
+        nz = domain[2]
+        planes = -(-nz // chunks.count(domain))
         x, y, _ = TILES.blocks(replace(case, domain=domain))
 
         def ends(count: int, nz: int = nz, columns: int = x * y) -> int:
@@ -98,10 +100,30 @@ def test_tapered_chunks_end_nearly_first_and_none_is_empty() -> None:
             lengths = passed_planes(there, replace(config, chunk_planes=planes))
             return simulated_end(lengths, columns, H200.multiprocessors) if min(lengths) > 6 else inf
 
-        count, planes = chunks.count(domain), chunks.planes(domain)
+        count = chunks.count(domain)
+        planes = -(-domain[2] // count)
         chosen = replace(config, chunk_planes=planes)
         assert chosen.blocks(there)[2] == count
         assert ends(planes) <= 1.1 * min(map(ends, range(6, domain[2] + 1)))
+
+
+@pytest.mark.parametrize("change", [{}, TAPERED])
+def test_likely_chunks_end_nearly_first_are_apart_and_stand_for_whole_planes(change) -> None:
+    config = replace(TILES, **change)
+    chunks = chunks_of(CAVITY, config, H200, None)
+    several = 0
+    for domain in (*DOMAINS, (79, 81, 73), (80, 167, 270), (512, 512, 512)):
+        found = chunks.likely(domain)
+        assert found[0] == chunks.count(domain)
+        assert len(found) <= LIKELY
+        ends = [evaluated(chunks.end, {**extents_of(domain), CHUNKS: n}) for n in found]
+        assert max(ends) <= 1.125 * ends[0]
+        assert all(8 * abs(n - m) >= min(n, m) for n, m in combinations(found, 2))
+        for n in found:
+            there = replace(CAVITY, domain=domain)
+            assert replace(config, chunk_planes=-(-domain[2] // n)).blocks(there)[2] == n
+        several += len(found) > 1
+    assert several > 2
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -128,7 +150,7 @@ def test_numbers_are_those_of_the_launch(config) -> None:
         count = chunks.count(domain) if chunks else 1
         there = replace(case, domain=domain)
         if chunks:
-            config = replace(config, chunk_planes=chunks.planes(domain))
+            config = replace(config, chunk_planes=-(-domain[2] // chunks.count(domain)))
         (x, y, z), (nx, ny, nz) = config.blocks(there), domain
         found = [evaluated(one, {**extents_of(domain), CHUNKS: count}) for one in formulas]
         full = (ny - (y - 1) * -(-ny // y) + 3) % 2 == 0

@@ -32,7 +32,8 @@ from lbmtune.cli import main
 from lbmtune.errors import InputError
 from lbmtune.records import Measurement, Trial
 from lbmtune.records.best_json.document import Best, read_best
-from lbmtune.records.best_json.portfolio import CHECKED, SEARCHED
+from lbmtune.records.best_json.law import Chunks
+from lbmtune.records.best_json.portfolio import CHECKED, SEARCHED, PortfolioKernel, RuleLine
 from lbmtune.records.comparison.repeats import percent
 from lbmtune.records.portfolio_store import DOMAINS, read_domains
 from lbmtune.report.portfolio import headline, losses_figure
@@ -157,6 +158,34 @@ def _legal(domain: tuple[int, int, int]) -> list[KernelConfig]:
     return [one for one in right if not broken(case, one, fake_study.LIMITS)]
 
 
+def test_kernels_are_possible_within_the_doubt_of_their_laws(whole: tuple[Path, Best, Made]) -> None:
+    found = whole[1].portfolio
+    kernels = [replace(one, doubt=0.1) for one in found.kernels]
+    domain = next(row.domain for row in found.rows if all(not one.refusal(row.domain) for one in kernels))
+
+    def possible(*changed: PortfolioKernel) -> tuple[int, ...]:
+        return replace(found, kernels=changed, rule=()).possible(domain)
+
+    times = [one.picoseconds(domain) for one in kernels]
+    ranked = sorted(range(len(kernels)), key=times.__getitem__)
+    within = [n for n in ranked if times[n] * 0.9 <= times[ranked[0]] * 1.1]
+    assert possible(*kernels) == tuple(within)
+    assert possible(*(replace(one, doubt=0.0) for one in kernels)) == tuple(ranked[:1])
+    assert possible(*(replace(one, doubt=None) for one in kernels)) == tuple(ranked)
+    assert possible(*(replace(one, doubt=10.0) for one in kernels)) == tuple(ranked)
+    alone = [replace(one, law=(), doubt=None) for one in kernels]
+    line = RuleLine(kernel=1)
+    assert replace(found, kernels=tuple(alone), rule=(line,)).possible(domain)[0] == 1
+    assert replace(found, rule=(line,)).candidates(domain)[0] == (1, None)
+    chunks = Chunks(most="nz / 6", end="((nz + chunks - 1) / chunks + 6)")
+    longer = [replace(one, kernel=replace(one.kernel, chunks=chunks), doubt=None) for one in kernels]
+    candidates = replace(found, kernels=tuple(longer), rule=()).candidates(domain)
+    assert [one.place for one in candidates[: len(kernels)]] == ranked
+    counts = {one.chunks for one in candidates if one.place == ranked[0]}
+    assert counts == set(chunks.likely(domain))
+    assert {one.place for one in candidates[len(kernels) :]} == set(ranked[:2])
+
+
 def test_an_interrupted_portfolio_goes_on_where_it_was(whole, device: Made, tmp_path: Path) -> None:
     _, best, uninterrupted = whole
     device.stops_at = SEARCHES + 3
@@ -243,13 +272,20 @@ def test_the_script_checks_the_rule_on_domains_that_nobody_measured(
     assert len(losses) == len(device.measured) == facts["unseen"] == 12
     assert not {domain for domain, _ in device.measured} & {row.domain for row in whole[1].portfolio.rows}
     assert (tmp_path / "made-up" / DOMAINS).read_bytes() == before, "they teach nothing"
-    assert facts["worst_unseen"] == max(losses)
-    assert code == (max(losses) > 0.03 or facts["behind_default"] > 0)
+    assert facts["rule"]["worst"] == max(losses)
+    measured = [row["measured_loss"] for row in facts["rows"]]
+    assert facts["measured"]["worst"] == max(measured)
+    assert all(chosen <= loss for chosen, loss in zip(measured, losses, strict=True)), "the rule's is one of them"
+    assert all(1 <= row["timed"] <= facts["kernels"] for row in facts["rows"])
+    assert any(row["timed"] > 1 for row in facts["rows"])
+    assert code == (max(measured) > 0.03 or facts["measured"]["behind_default"] > 0)
     assert f"{facts['kernels']} kernels" in capsys.readouterr().out
     assert code == (not script.holds(facts, 12))
-    for wrong in ({"kernels": 7}, {"worst_unseen": 0.031}, {"behind_default": 1}, {"unseen": 11}):
-        assert script.holds(facts | {"worst_unseen": 0.03, "behind_default": 0}, 12)
-        assert not script.holds(facts | {"worst_unseen": 0.03, "behind_default": 0} | wrong, 12)
+    right = {"worst": 0.03, "behind_default": 0}
+    late, slow = {"measured": right | {"worst": 0.031}}, {"measured": right | {"behind_default": 1}}
+    assert script.holds(facts | {"measured": right}, 12)
+    for wrong in ({"kernels": 7}, late, slow, {"unseen": 11}):
+        assert not script.holds(facts | {"measured": right} | wrong, 12)
     device.measured.clear()
     assert script.main(arguments) == code
     assert not device.measured, "a case that is done is not measured again"
@@ -314,16 +350,25 @@ def test_the_exported_rule_chooses_as_the_file_does(whole, tmp_path, capsys) -> 
             f"{{ (void)solid; return !({takes}); }}\n"
         )
     source = tmp_path / "rule.c"
-    source.write_text('#include "lbm.h"\nint chosen(int nx, int ny, int nz) { return lbm_kernel(nx, ny, nz); }\n')
+    source.write_text(
+        '#include "lbm.h"\nint chosen(int nx, int ny, int nz) { return lbm_kernel(nx, ny, nz); }\n'
+        "int possible(int nx, int ny, int nz, int *order) { return lbm_kernels(nx, ny, nz, order); }\n"
+    )
     library = tmp_path / "rule.so"
     compiler = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-I", tmp_path / "lbm"]
     subprocess.run([*compiler, source, "-o", library], check=True)
-    chosen = ctypes.CDLL(str(library)).chosen
+    compiled = ctypes.CDLL(str(library))
+    chosen, order = compiled.chosen, (ctypes.c_int * len(kernels))()
+    several = 0
     random = np.random.default_rng(1)
     for domain in random.integers(8, 400, (300, 3)).tolist():
         place = best.portfolio.chosen(tuple(domain))
         if all(not one.refusal(tuple(domain)) or not one.kernel.domain.limits for one in kernels):
             assert chosen(*domain) == (0 if place is None else place + 1), domain
+            count = compiled.possible(*domain, order)
+            assert [number - 1 for number in order[:count]] == [*best.portfolio.possible(tuple(domain))], domain
+            several += count > 1
+    assert several
     with pytest.raises(SystemExit) as ended:
         main(["export", str(tmp_path / "found"), "--format", "csv"])
     assert ended.value.code == 2
