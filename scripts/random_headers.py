@@ -20,11 +20,12 @@ from pathlib import Path
 
 import numpy as np
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Cells
 from lbmtune.cores import usable_cores
 from lbmtune.errors import InputError
-from lbmtune.export import c_header, cuda_header
+from lbmtune.export.solver_text import check_exportable
 from lbmtune.measure.verification.verify import describe_failure
 from lbmtune.records.best_json.document import Best
 from scripts.random_domains import LIMITS as ROOMY_LIMITS
@@ -50,9 +51,9 @@ LIMITS = {"cuda": replace(HostDevice.limits, memory_bytes=2**120), "cpu": ROOMY_
 
 def exportable(sample: Sample) -> bool:
     """Return whether a header can hold a kernel."""
-    formats = {"cuda": cuda_header, "cpu": c_header}
+    case, config = sample
     try:
-        formats[sample[1].backend].check_exportable(sample[0], sample[1].backend)
+        check_exportable(case, config.backend, BACKENDS[config.backend].header)
     except InputError:
         return False
     return True

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lbmtune.api.bundles import write_bundle, write_cpu_bundle
 from lbmtune.api.objects import HOST, write_object
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.errors import InputError
 from lbmtune.export.cuda_header import write_cuda_header
 from lbmtune.export.lbmpy_script import write_lbmpy
@@ -51,7 +52,7 @@ def write_kernel(found: Best, kind: str, place: Path, name: str = "", target: st
         write_cuda_header(found, place, name)
     elif kind == "c":
         write_object(found, place, name, target or HOST)
-    elif found.kernel.target == "cpu":
+    elif BACKENDS[found.kernel.target].shares_host:
         write_cpu_bundle(found, place, name, target or HOST)
     elif target:
         raise InputError(f"target={target} is not supported for a kernel of a GPU (leave it out): it has modules.")

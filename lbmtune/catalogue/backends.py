@@ -9,6 +9,8 @@ class Backend:
     """Traits of the devices and compilers of one kind.
 
     name: in configurations, records and study files; title: for display; device_kind: its devices, with an article.
+    device_names: what --device takes; suffix: of the file of a kernel; header: export format of a solver's header.
+    thread_blocks: a launch has thread blocks in a grid, otherwise threads that share a loop.
     shares_host: kernels share processor time, caches and bandwidth with programs of the host.
     write_allocates: an ordinary store first loads the cache line that it writes to.
     reports_resources: the compiler reports registers and spills.
@@ -20,6 +22,10 @@ class Backend:
     name: str
     title: str
     device_kind: str
+    device_names: str
+    suffix: str
+    header: str
+    thread_blocks: bool = False
     shares_host: bool = False
     write_allocates: bool = False
     reports_resources: bool = False
@@ -29,7 +35,17 @@ class Backend:
 
 
 _CUDA = Backend(
-    "cuda", "CUDA", "an NVIDIA GPU", reports_resources=True, power_capped=True, slot_pointers=True, overlaps_memory=True
+    "cuda",
+    "CUDA",
+    "an NVIDIA GPU",
+    "the index of a GPU",
+    ".cu",
+    "cuda",
+    thread_blocks=True,
+    reports_resources=True,
+    power_capped=True,
+    slot_pointers=True,
+    overlaps_memory=True,
 )
-_CPU = Backend("cpu", "CPU", "a CPU", shares_host=True, write_allocates=True)
+_CPU = Backend("cpu", "CPU", "a CPU", "cpu", ".c", "c", shares_host=True, write_allocates=True)
 BACKENDS: Mapping[str, Backend] = {backend.name: backend for backend in (_CUDA, _CPU)}

@@ -6,7 +6,7 @@ kernels/export/object.h.in.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from string import Template
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from lbmtune.catalogue.backend_records import CpuConfig
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS
@@ -14,11 +14,10 @@ from lbmtune.catalogue.layouts.layout import arrays
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import LIST
 from lbmtune.codegen.skeleton import skeleton
-from lbmtune.errors import InputError
 from lbmtune.export.c_text import C_TYPES, filled, lines_of
 from lbmtune.export.header_launches import INTEGERS, values_of
 from lbmtune.export.header_state import index_list
-from lbmtune.export.solver_text import cells, check_case, check_name, interface, properties, titles
+from lbmtune.export.solver_text import cells, check_exportable, check_name, interface, properties, titles
 from lbmtune.records.best_json.document import Best
 from lbmtune.records.best_json.kernel import Kernel, LaunchGeometry
 
@@ -78,10 +77,9 @@ def _symbol(name: str, space: str, entry: str) -> str:
 
 def c_header(best: Best, name: str, target: Target, file: str = "solver.h", object_file: str = "kernel.o") -> str:
     """Return the text of the header. file, object_file: names. Raises InputError for a kernel that it cannot hold."""
-    check_exportable(best.case, best.kernel.target)
+    check_exportable(best.case, best.kernel.target, "c")
     check_name(name)
-    kernel, config = best.kernel, best.config
-    assert isinstance(config, CpuConfig)
+    kernel, config = best.kernel, cast("CpuConfig", best.config)
     huge_from, advice = _HUGE_PAGES[config.pages]
     fields = {
         **titles(best, name, file),
@@ -108,15 +106,6 @@ def fortran_module(best: Best, name: str, file: str, object_file: str) -> str:
     text = skeleton("export/module.f90.in")
     directions = len(best.storage.velocities)
     return Template(text).substitute(name=name, file=file, object=object_file, kind=kind, directions=directions)
-
-
-def check_exportable(case: Case, target: str) -> None:
-    """Raise InputError for a kernel that neither object nor header can hold."""
-    if target != "cpu":
-        raise InputError(
-            f"format=c is not supported for a kernel for target={target} (use format=cuda, or a study on the CPU)."
-        )
-    check_case(case, "c")
 
 
 def _declared(name: str) -> dict[str, str]:

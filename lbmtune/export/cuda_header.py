@@ -6,12 +6,10 @@ All that it needs stands in the file: text, launches, buffers, domain rules, sto
 from collections.abc import Iterable
 from pathlib import Path
 
-from lbmtune.catalogue.problem.case import Case
-from lbmtune.errors import InputError
 from lbmtune.export.c_text import filled, truth
 from lbmtune.export.header_launches import buffer_statements, chunks_text, kernel_text, launch_statements
 from lbmtune.export.header_state import index_list
-from lbmtune.export.solver_text import cells, check_case, check_name, default_name, interface, properties, titles
+from lbmtune.export.solver_text import cells, check_exportable, check_name, default_name, interface, properties, titles
 from lbmtune.records.best_json.document import Best
 from lbmtune.records.best_json.kernel import Links
 from lbmtune.records.whole_files import write_atomically
@@ -38,7 +36,7 @@ def write_cuda_header(best: Best, path: Path, name: str = "") -> None:
 
 def cuda_header(best: Best, name: str, file: str = "solver.h") -> str:
     """Return the text of the header. file: its name. Raises InputError for a kernel that it cannot hold."""
-    check_exportable(best.case, best.kernel.target)
+    check_exportable(best.case, best.kernel.target, "cuda")
     check_name(name)
     kernel, tables = best.kernel, _TABLES.format(NAME=name.upper())
     texts = [kernel_text(kernel.source, name, "kernel")]
@@ -75,15 +73,6 @@ _DECLARED = {
 
 def _index_list(links: Links, name: str) -> str:
     return f"{index_list(links)}\n{filled('numbered', NAME=name.upper())}"
-
-
-def check_exportable(case: Case, target: str) -> None:
-    """Raise InputError for a kernel that a header cannot hold."""
-    if target != "cuda":
-        raise InputError(
-            f"format=cuda is not supported for a kernel for target={target} (use format=c, or a study on a GPU)."
-        )
-    check_case(case, "cuda")
 
 
 def nvcc_options(options: Iterable[str]) -> tuple[str, ...]:

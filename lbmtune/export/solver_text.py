@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.boundaries.arguments import WALL
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions, told
@@ -22,8 +23,12 @@ def default_name(best: Best) -> str:
     return words if words[0].isalpha() else f"lbm_{words}"
 
 
-def check_case(case: Case, kind: str) -> None:
-    """Raise InputError for a case whose kernels no header can hold. kind: the format."""
+def check_exportable(case: Case, target: str, kind: str) -> None:
+    """Raise InputError for a kernel that a header of a format cannot hold. target: its backend; kind: the format."""
+    if (use := BACKENDS[target].header) != kind:
+        where = " or ".join(backend.device_kind for backend in BACKENDS.values() if backend.header == kind)
+        refused = f"format={kind} is not supported for a kernel for target={target}"
+        raise InputError(f"{refused} (use format={use}, or a study on {where}).")
     what = ""
     if case.interpolates:
         what = "interpolated walls (use walls=half-way, or best.json): their tables follow from the surface"

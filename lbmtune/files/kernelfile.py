@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.knobs import Scalar
 from lbmtune.catalogue.own_kernel.config import family_of
 from lbmtune.catalogue.own_kernel.definition import (
@@ -32,7 +33,7 @@ from lbmtune.files.source import Source, read_text
 from lbmtune.files.trees import converted, parsed
 
 Formula = str | int | float
-BACKENDS_OF: Mapping[str, Any] = {".c": "cpu", ".cu": "cuda"}
+BACKENDS_OF: Mapping[str, Any] = {backend.suffix: name for name, backend in BACKENDS.items()}
 """The backend of a kernel by the suffix of its file."""
 _ROLES = ("in", "out", "inout")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -132,9 +133,10 @@ def _check_keys(tree: Mapping[str, Any], source: Source) -> None:
 def _kernel(file: KernelFile, described: Path, source: Source) -> tuple[OwnKernel, Case]:
     text, backend, name = _text_of(file, described, source)
     domain = _extents(file.domain, "domain", source)
-    if backend == "cuda" and file.launch is None:
+    in_blocks = BACKENDS[backend].thread_blocks
+    if in_blocks and file.launch is None:
         source.fail("launch", "is missing; a CUDA kernel needs [launch] with block and grid.")
-    if backend == "cpu" and file.launch is not None:
+    if not in_blocks and file.launch is not None:
         source.fail("launch", "does not go with a kernel in C; leave the table out.")
     kernel = OwnKernel(
         name=name,
@@ -211,7 +213,7 @@ def _argument(file: ArgumentFile, number: int, source: Source) -> Argument:
 def _knob(name: str, values: tuple[Scalar, ...], backend: str, source: Source) -> OwnKnob:
     key = f"knobs.{name}"
     if name == THREADS:
-        if backend != "cpu":
+        if BACKENDS[backend].thread_blocks:
             source.fail(key, "is a knob of kernels for CPUs alone; leave it out.")
         if bad := [one for one in values if one not in ("all", "cores") and not (isinstance(one, int) and one > 0)]:
             source.fail(key, f"{bad[0]!r} is no number of threads (use a whole number from 1 up, 'all' or 'cores').")

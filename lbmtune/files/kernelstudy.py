@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.knobs import Scalar
 from lbmtune.catalogue.own_kernel.definition import THREADS, OwnKernel
 from lbmtune.catalogue.problem.case import Case
@@ -53,7 +54,7 @@ def _study(kernel: OwnKernel, case: Case, others: Sequence[str], given: Mapping[
     plain = parse_study(text, kernel.name, [*others, *([] if limited else [f"budget.trials={TRIALS}"])])
     if "accuracy" in plain.objectives:
         raise InputError("objective=accuracy is not supported for a kernel of your own (use mlups or footprint).")
-    table: dict[str, tuple[Scalar, ...]] = {THREADS: (1,)} if kernel.backend == "cpu" else {}
+    table: dict[str, tuple[Scalar, ...]] = {} if BACKENDS[kernel.backend].thread_blocks else {THREADS: (1,)}
     table |= {"family": (kernel.family,), **{one.name: one.values for one in kernel.knobs}, **given}
     return replace(plain, case=case, families=(), axes={kernel.backend: table}, kernel=kernel)
 

@@ -11,11 +11,6 @@ from lbmtune.files.source import read_text
 from lbmtune.records.whole_files import write_atomically
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_FUNCTIONS = {
-    "cuda": re.compile(r"__global__[^;{}()]*?(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{"),
-    "cpu": re.compile(r"^\s*void\s+(\w+)\s*\(([^)]*)\)\s*\{", re.MULTILINE),
-}
-"""The definition of a kernel: its name and its parameters."""
 _TESTED = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif)\b(.*)$", re.MULTILINE)
 _DEFINED = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
 _MACRO = re.compile(r"\b[A-Z][A-Z0-9_]*\b")
@@ -45,6 +40,39 @@ grid = ["ceildiv(nx, BLOCK_X)", "ceildiv(ny, BLOCK_Y)"]
 """
 
 
+class _Language(NamedTuple):
+    """What a description says by the language of a kernel.
+
+    defined: name and parameters of a kernel; needed: such a function in words; options: of the compiler; blocks: knobs
+    of the launch; launch: its table; left: knobs of it that are left to fill in.
+    """
+
+    defined: re.Pattern[str]
+    needed: str
+    options: str
+    blocks: tuple[str, ...] = ()
+    launch: str = ""
+    left: str = ""
+
+
+_LANGUAGES = {
+    "cuda": _Language(
+        re.compile(r"__global__[^;{}()]*?(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{"),
+        "a __global__ function",
+        '["-std=c++17"]',
+        ("BLOCK_X", "BLOCK_Y"),
+        _LAUNCH,
+        ", block and grid",
+    ),
+    "cpu": _Language(
+        re.compile(r"^\s*void\s+(\w+)\s*\(([^)]*)\)\s*\{", re.MULTILINE),
+        "a function void NAME(...) that is not static",
+        '["-O3", "-march=native"]',
+    ),
+}
+"""By backend."""
+
+
 class _Parameter(NamedTuple):
     name: str
     kind: str
@@ -60,15 +88,14 @@ def write_template(path: Path) -> tuple[Path, list[str]]:
     if target.exists():
         raise InputError(f"{target} exists; edit it, or remove it to begin again.")
     text = _COMMENT.sub(" ", read_text(path))
-    backend = BACKENDS_OF[path.suffix]
-    found = _FUNCTIONS[backend].findall(text)
+    language = _LANGUAGES[BACKENDS_OF[path.suffix]]
+    found = language.defined.findall(text)
     if not found:
-        what = "a __global__ function" if backend == "cuda" else "a function void NAME(...) that is not static"
-        raise InputError(f"{path} defines no kernel: it needs {what}.")
+        raise InputError(f"{path} defines no kernel: it needs {language.needed}.")
     entry, parameters = found[-1]
     named = [_parameter(one) for one in parameters.split(",") if one.strip() and one.strip() != "void"]
-    write_atomically(target, _text(entry, named, _macros(text), backend).encode())
-    return target, list(_left(named, backend))
+    write_atomically(target, _text(entry, named, _macros(text), language).encode())
+    return target, list(_left(named, language))
 
 
 def _parameter(text: str) -> _Parameter:
@@ -83,28 +110,26 @@ def _macros(text: str) -> list[str]:
     return [name for name in used if name not in {*_DEFINED.findall(text)} and not name.startswith("_")]
 
 
-def _left(parameters: Sequence[_Parameter], backend: str) -> Iterator[str]:
+def _left(parameters: Sequence[_Parameter], language: _Language) -> Iterator[str]:
     yield "domain, bytes_per_update and the sizes and roles of buffers"
     if any(not one.is_pointer and one.name not in _EXTENTS for one in parameters):
         yield "the values of scalar arguments"
-    yield f"the knobs{', block and grid' if backend == 'cuda' else ''}, and what results are compared with"
+    yield f"the knobs{language.left}, and what results are compared with"
 
 
-def _text(entry: str, parameters: Sequence[_Parameter], macros: Sequence[str], backend: str) -> str:
-    options = '["-std=c++17"]' if backend == "cuda" else '["-O3", "-march=native"]'
-    blocks = ("BLOCK_X", "BLOCK_Y") if backend == "cuda" else ()
-    names = [*(name for name in blocks if name not in macros), *macros]
-    knobs = "".join(f"{name} = {'[16, 32, 64]' if name in blocks else '[1]'}\n" for name in names)
+def _text(entry: str, parameters: Sequence[_Parameter], macros: Sequence[str], language: _Language) -> str:
+    names = [*(name for name in language.blocks if name not in macros), *macros]
+    knobs = "".join(f"{name} = {'[16, 32, 64]' if name in language.blocks else '[1]'}\n" for name in names)
     return (
         f'entry = "{entry}"\n'
         "domain = [512, 512] # cells along x, y and, in three dimensions, z\n"
         'bytes_per_update = "" # a formula; empty: each element of each buffer once\n'
         'flop_per_update = "0" # 0: unknown\n'
-        f"options = {options} # of the compiler\n"
+        f"options = {language.options} # of the compiler\n"
         "constraints = [] # formulas of knobs and nx, ny, nz that hold for legal values\n"
         f"{''.join(map(_argument, parameters))}\n"
         f"[knobs] # macros and their values, the first one is the default\n{knobs}"
-        f"{_LAUNCH if backend == 'cuda' else ''}\n"
+        f"{language.launch}\n"
         "[reference] # what results are compared with; without it: the first value of each knob\n"
         '# python = "reference.py" # a file in NumPy, which is run\n'
         '# entry = "step" # a function there, or in the kernel\'s text\n'

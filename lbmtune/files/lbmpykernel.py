@@ -13,6 +13,7 @@ from itertools import product
 from string import Template
 from typing import Any
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.knobs import Scalar
 from lbmtune.catalogue.own_kernel.config import family_of
 from lbmtune.catalogue.own_kernel.definition import THREADS, Argument, Geometry, OwnKernel, OwnKnob, Reference
@@ -77,14 +78,14 @@ def lbmpy_kernel(case: Case, precision: str, backend: str, vector_bits: int = 0)
     Raises InputError if lbmpy is not installed.
     """
     _check_installed()
-    dtype, on_gpu = DTYPES[precision], backend == "cuda"
+    dtype, on_gpu = DTYPES[precision], BACKENDS[backend].thread_blocks
     variants = list(_variants(on_gpu, vector_bits))
     cells = "*".join(f"({n} + 2)" for n in ("nx", "ny", "nz"))
     elements, q = f"{case.stencil.q}*{cells}", case.stencil.q
     moved = 2 * q * (4 if precision == "fp32" else 8)
     kernel = OwnKernel(
         name=f"{NAME}-{case.lattice}-{case.collision}-{precision}",
-        backend="cuda" if on_gpu else "cpu",
+        backend=backend,
         source=_text(case, variants, dtype, on_gpu, vector_bits),
         entry="even",
         odd_entry="odd",

@@ -246,7 +246,7 @@ def _opened(best: Best, asked: Sequence[str | None], path: str | os.PathLike[str
 def _open(best: Best, device: str | None, path: str | os.PathLike[str]) -> Device:
     target = best.kernel.target
     spec = default_device(target) if device is None else device
-    kind, use = BACKENDS[target].device_kind, "cpu" if BACKENDS[target].shares_host else "the index of a GPU"
+    kind, use = BACKENDS[target].device_kind, BACKENDS[target].device_names
     if backend_of(spec) != target:
         raise InputError(
             f"device={spec} is not supported for {path} (use {use}, or run a study there): its kernel is for {kind}."

@@ -76,7 +76,7 @@ def _shares_host(device: str) -> bool:
 
 def folder_name(device: str) -> str:
     """Return the part of a folder's name that stands for a device: 'cpu', 'gpu0'."""
-    return device if device == default_device("cpu") else f"gpu{device}"
+    return device if _shares_host(device) else f"gpu{device}"
 
 
 def place(device: str, machine: Machine | None = None) -> str:

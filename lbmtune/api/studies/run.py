@@ -28,6 +28,7 @@ from lbmtune.api.studies.earlier import Found, kept, lessons, named
 from lbmtune.api.studies.folders import check_folder, new_folder
 from lbmtune.api.studies.results import Study
 from lbmtune.backend.registry import backend_of, reports_power
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
@@ -262,8 +263,9 @@ def check_begins(spec: StudySpec, device: str, folder: Path, *, resume: bool) ->
 def _check_kernel(spec: StudySpec, device: str) -> None:
     """Refuse a user's kernel on a device that does not run it. Raises InputError."""
     if spec.kernel and spec.kernel.backend != backend_of(device):
-        suffix, use = ("c", "--device cpu") if spec.kernel.backend == "cpu" else ("cu", "the index of a GPU")
-        raise InputError(f"device={device} is not supported for {spec.kernel.name}.{suffix} (use {use}).")
+        needed = BACKENDS[spec.kernel.backend]
+        file = f"{spec.kernel.name}{needed.suffix}"
+        raise InputError(f"device={device} is not supported for {file} (use {needed.device_names}).")
 
 
 def _check_power(spec: StudySpec, device: str) -> None:

@@ -104,7 +104,7 @@ class OwnKernel:
     """
 
     name: str
-    backend: Literal["cuda", "cpu"]
+    backend: str
     source: str
     entry: str
     arguments: tuple[Argument, ...]

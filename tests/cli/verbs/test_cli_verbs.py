@@ -608,7 +608,7 @@ def test_a_header_of_a_cpu_kernel_is_refused(run, monkeypatch):
     assert study(run, "--output", "here")[0] == 0
     code, out, err = run("export", "here", "--format", "cuda")
     assert (code, out) == (2, "")
-    assert "format=cuda is not supported for a kernel for target=cpu (use format=c, or a study on a GPU)" in err
+    assert "format=cuda is not supported for a kernel for target=cpu (use format=c, or a study on an NVIDIA GPU)" in err
 
 
 def test_a_study_that_was_killed_is_exported_and_says_so(run, monkeypatch):

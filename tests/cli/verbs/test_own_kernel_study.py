@@ -80,7 +80,7 @@ def _check_values(run: Run, folder: Path, values: dict[str, str | int]) -> None:
     [
         (("quick",), "does not go with STUDY quick; leave one of them out."),
         (("--lattice", "d3q19"), "--lattice: d3q19 is not supported for a kernel of your own (leave it out)"),
-        (("--device", "0"), "device=0 is not supported for d2q9.c (use --device cpu)."),
+        (("--device", "0"), "device=0 is not supported for d2q9.c (use cpu)."),
         (("--domain", "64"), "--domain 64 is not of the form 512x512; give two or three cell counts."),
         (("--objective", "accuracy"), "objective=accuracy is not supported for a kernel of your own"),
         (("--storage", "sqlite:///x.db"), "does not go with --storage"),

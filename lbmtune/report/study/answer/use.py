@@ -1,9 +1,10 @@
 """How to use a kernel of a study: texts for Python, C++, C and the command line, each to be copied whole."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.printable import plain
 from lbmtune.records import Trial
@@ -13,28 +14,50 @@ from lbmtune.report.study.answer.words import device_option, device_words, words
 from lbmtune.units import format_mlups
 
 _NVCC = "nvcc -std=c++17 -ftz=true -prec-div=false -arch=native"
-_FORMATS = {"cuda": "cuda", "cpu": "c"}
-"""Formats of a solver around the kernel, by backend."""
-_IMPLEMENTED = """printf '#define LBM_IMPLEMENTATION\\n#include "lbm.h"\\n' > """
-_BUILD_C = {
-    "cuda": [
-        f"{_IMPLEMENTED}lbm.cu &&",
-        f"{_NVCC} -c lbm.cu && cc -c flow.c && nvcc -o flow flow.o lbm.o && ./flow",
-    ],
-    "cpu": [f"{_IMPLEMENTED}lbm.c &&", "gcc -O2 -fopenmp -o flow flow.c lbm.c lbm_kernel.o -lm && ./flow"],
-}
-_BUILD_CPP = {
-    "cuda": [f"{_NVCC} -o flow flow.cu && ./flow"],
-    "cpu": [
-        f"{_IMPLEMENTED}lbm.c && gcc -O2 -fopenmp -c lbm.c &&",
-        "g++ -O2 -fopenmp -o flow flow.cpp lbm.o lbm_kernel.o && ./flow",
-    ],
-}
-"""The implementation for a processor is compiled as C."""
+_IMPLEMENTATION = "#define LBM_IMPLEMENTATION"
+_IMPLEMENTED = f"""printf '{_IMPLEMENTATION}\\n#include "lbm.h"\\n' > """
+
+
+class _Build(NamedTuple):
+    """How programs around a kernel of a backend are built.
+
+    c, cpp: commands; file: of the program in C++; head: its first lines; notes: what to read before, by language.
+    """
+
+    c: Sequence[str]
+    cpp: Sequence[str]
+    file: str
+    head: Sequence[str]
+    notes: Mapping[str, str]
+
+
 _OBJECT = (
     "The export writes lbm_kernel.o, too: object code for the processors of the machine that exports; --target "
     "x86-64-v3 or x86-64-v4 names others."
 )
+_ON_GPU = "Fields may lie on the device, and the last argument of {} is your stream."
+_BUILDS = {
+    "cuda": _Build(
+        c=[
+            f"{_IMPLEMENTED}lbm.cu &&",
+            f"{_NVCC} -c lbm.cu && cc -c flow.c && nvcc -o flow flow.o lbm.o && ./flow",
+        ],
+        cpp=[f"{_NVCC} -o flow flow.cu && ./flow"],
+        file="flow.cu",
+        head=[_IMPLEMENTATION],
+        notes={"C++": _ON_GPU.format("Solver"), "C": _ON_GPU.format("lbm_create")},
+    ),
+    "cpu": _Build(  # the implementation is compiled as C
+        c=[f"{_IMPLEMENTED}lbm.c &&", "gcc -O2 -fopenmp -o flow flow.c lbm.c lbm_kernel.o -lm && ./flow"],
+        cpp=[
+            f"{_IMPLEMENTED}lbm.c && gcc -O2 -fopenmp -c lbm.c &&",
+            "g++ -O2 -fopenmp -o flow flow.cpp lbm.o lbm_kernel.o && ./flow",
+        ],
+        file="flow.cpp",
+        head=[],
+        notes={"C++": _OBJECT, "C": _OBJECT},
+    ),
+}
 _BEGINS = {"box": "with Taylor-Green vortices"}
 _SOLVER = (
     "In a solver of yours: lbm.h keeps the lattices; density, velocity and populations go in and out as arrays, solid "
@@ -42,10 +65,6 @@ _SOLVER = (
     "reason."
 )
 _SOLID = {"C++": "solid of Solver", "C": "solid of lbm_create, the first NULL"}
-_ON_GPU = {
-    "C++": "Fields may lie on the device, and the last argument of Solver is your stream.",
-    "C": "Fields may lie on the device, and the last argument of lbm_create is your stream.",
-}
 BEST = "best.json"
 """The file that texts read."""
 _STEPS = 100
@@ -121,7 +140,7 @@ def _note(one: Used, language: str) -> str:
     """Say how a solver of the reader meets the kernel."""
     case = one.study.header.spec.case
     met = _SOLVER.format(solid=_SOLID[language], faces=_faces(case))
-    return f"{met} {_OBJECT if one.study.header.backend == 'cpu' else _ON_GPU[language]}"
+    return f"{met} {_BUILDS[one.study.header.backend].notes[language]}"
 
 
 def _faces(case: Case) -> str:
@@ -190,10 +209,10 @@ def _command_line(one: Used) -> str:
 
 
 def _cpp(one: Used) -> str:
-    case, steps, backend = one.study.header.spec.case, _steps(one), one.study.header.backend
+    case, steps, build = one.study.header.spec.case, _steps(one), _BUILDS[one.study.header.backend]
     solid = f"    std::vector<unsigned char> solid(cells);  // 1 where {plain(case.geometry)} is solid"
     program = [
-        *(["#define LBM_IMPLEMENTATION"] if backend == "cuda" else []),
+        *build.head,
         '#include "lbm.h"',
         "#include <algorithm>",
         "#include <chrono>",
@@ -223,7 +242,7 @@ def _cpp(one: Used) -> str:
         f'    std::printf("%.0f MLUPS; {_measured(one)}\\n", {steps}e-6 * cells / seconds.count());',
         "}",
     ]
-    return _script("flow.cu" if backend == "cuda" else "flow.cpp", program, _BUILD_CPP[backend], one)
+    return _script(build.file, program, build.cpp, one)
 
 
 def _c(one: Used) -> str:
@@ -266,7 +285,7 @@ def _c(one: Used) -> str:
         "    return 0;",
         "}",
     ]
-    return _script("flow.c", program, _BUILD_C[one.study.header.backend], one)
+    return _script("flow.c", program, _BUILDS[one.study.header.backend].c, one)
 
 
 def start(case: Case, size: str) -> list[str]:
@@ -306,5 +325,5 @@ def _settings(case: Case) -> list[tuple[str, str]]:
 
 def _script(file: str, program: Sequence[str], build: Sequence[str], one: Used) -> str:
     """Return a shell script that exports the solver, writes a program, builds and runs it."""
-    export = f"lbmtune export {BEST} --format {_FORMATS[one.study.header.backend]} --name lbm -o lbm.h &&"
+    export = f"lbmtune export {BEST} --format {BACKENDS[one.study.header.backend].header} --name lbm -o lbm.h &&"
     return "\n".join((export, f"cat > {file} <<'END' &&", *program, "END", *build)) + "\n"

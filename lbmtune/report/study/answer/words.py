@@ -72,6 +72,6 @@ def device_option(study: StudyRecord) -> str:
 def device_words(study: StudyRecord) -> str:
     """Name the device: a processor with its cores, of which a study may have had few."""
     environment = study.header.environment
-    if study.header.backend != "cpu" or not environment.cores:
+    if not BACKENDS[study.header.backend].shares_host or not environment.cores:
         return environment.device
     return f"{environment.cores} core{'s' * (environment.cores != 1)} of {environment.device}"
