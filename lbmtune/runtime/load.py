@@ -28,6 +28,7 @@ from lbmtune.records.best_json.document import Best, read_best
 from lbmtune.records.best_json.kernel import LaunchGeometry
 from lbmtune.records.remarks import power_remark
 from lbmtune.records.store import provide_cache
+from lbmtune.runtime.choice import measured
 from lbmtune.runtime.gathered import Gathered, gathered, on_planes
 from lbmtune.runtime.simulation import Simulation
 from lbmtune.runtime.solver import Solver, changed
@@ -47,15 +48,17 @@ def load(
     wall_velocity: Real3 | None = None,
     geometry: str | os.PathLike[str] | None = None,
     trusted: bool = False,
+    measure: bool = False,
 ) -> Solver:
     """Return the flow of a best.json at its initial state (Taylor-Green vortices, or rest).
 
     device: 'cpu' or the index of a GPU; None: a device of the kernel's backend. The case may
     differ from the recorded one in the values that the kernel takes as arguments: the domain (cells along x, y, z),
     the relaxation rate, the body force and the wall velocity (lattice units). Of a portfolio the kernel for the domain
-    runs. geometry: path of the voxel file of the case, if it is not where it was. trusted: run the text of the file
-    whatever it is; otherwise that which this version makes of the configuration runs, and the file must hold the same
-    code (comments aside).
+    runs; measure: the fastest here, by timing those that may be on the domain (logged as information, and kept in the
+    user's cache). geometry: path of the voxel file of the case, if it is not where it was. trusted: run the text of the
+    file whatever it is; otherwise that which this version makes of the configuration runs, and the file must hold the
+    same code (comments aside).
 
     devices: of the parts of the domain, all of one kind, the same one several times for several parts; then cut is
     'z:2', '2x1x4' or 'bisection:8', '': that of the file if it is for as many parts, else the legal one with the least
@@ -68,7 +71,16 @@ def load(
     """
     given: dict[str, Any] = {"relaxation_rate": relaxation_rate, "force": force, "wall_velocity": wall_velocity}
     several: dict[str, Any] = {"devices": devices, "ranks": ranks, "cut": cut, "coupling": coupling}
-    best = for_domain(read_best(Path(path)), domain, path)
+    whole = read_best(Path(path))
+    best = for_domain(whole, domain, path)
+    if measure and (ranks or devices is not None):
+        raise InputError("measure=True is not supported for several devices (leave it out): it times one alone.")
+    if measure and domain is None:
+        domain = whole.case.domain
+    if measure and domain is not None and _is_domain(domain):
+        where = default_device(whole.kernel.target) if device is None else str(device)
+        run = partial(loaded, path=path, device=where, domain=domain, geometry=geometry, trusted=trusted, **given)
+        best = measured(whole, best, path, where, domain, run).best
     return loaded(best, path, device, domain=domain, geometry=geometry, trusted=trusted, **given, **several)
 
 

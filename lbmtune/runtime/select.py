@@ -22,6 +22,7 @@ from lbmtune.errors import InputError
 from lbmtune.records import Environment
 from lbmtune.records.best_json.document import Alternate, Best, read_best
 from lbmtune.records.best_json.kernel import Int3
+from lbmtune.runtime.choice import measured
 from lbmtune.runtime.load import loaded
 from lbmtune.runtime.solver import Solver
 
@@ -51,19 +52,24 @@ class Selection:
 
     def load(self, *, trusted: bool = False) -> Solver:
         """Return the flow of the case at its initial state (`lbmtune.load`)."""
-        case, names = self.case, ("relaxation_rate", "force", "wall_velocity")
-        given: dict[str, Any] = {name: getattr(case, name) for name in names}
-        return loaded(self.best, self.path, self.device, domain=case.domain, trusted=trusted, **given)
+        given = {**_given(self.case), "trusted": trusted}
+        return loaded(self.best, self.path, self.device, domain=self.case.domain, **given)
+
+
+def _given(case: Case) -> dict[str, Any]:
+    """Return the values of a case that a kernel takes as arguments, besides the domain."""
+    return {name: getattr(case, name) for name in ("relaxation_rate", "force", "wall_velocity")}
 
 
 @dataclass(frozen=True)
 class _Candidate:
     """A kernel of a file. far: of its device and its domains from those that are asked for; first: of its file.
 
-    made: returns the file with this kernel alone.
+    made: returns the file with this kernel alone; whole: the file.
     """
 
     path: Path
+    whole: Best
     config: KernelConfig
     made: Callable[[], Best]
     far: tuple[int, float, float]
@@ -72,7 +78,12 @@ class _Candidate:
 
 
 def select(
-    files: Paths, device: str | int | None = None, case: Case | Int3 | None = None, *, strict: bool = False
+    files: Paths,
+    device: str | int | None = None,
+    case: Case | Int3 | None = None,
+    *,
+    strict: bool = False,
+    measure: bool = False,
 ) -> Selection:
     """Return the kernel of best.json files that fits a case on a device best, with the reasons.
 
@@ -80,6 +91,7 @@ def select(
     first one here. case: the flow with its domain, or the domain alone; None: the domain of the first file. If no
     kernel was measured on this device, that of the nearest device is taken; if a kernel does not take the domain, the
     next one that does, also of `alternates`. The sentences of the result say so. strict: raise InputError instead.
+    measure: of a portfolio, time the kernels that may be the fastest on the domain, and take the one that is.
 
     Raises InputError if there is no kernel for the case, DeviceUnavailableError.
     """
@@ -105,7 +117,12 @@ def select(
         exact = not skipped and one.first and one.far[:2] == (0, 0.0)
         if strict and not exact:
             raise InputError(f"no kernel of {_named(files)} was measured for this: {' '.join([*skipped, one.why])}")
-        return Selection(one.path, one.made(), wanted, where, (*skipped, one.why), exact)
+        alone, said = one.made(), (*skipped, one.why)
+        if measure:
+            run = partial(loaded, path=one.path, device=where, domain=wanted.domain, **_given(wanted))
+            found_here = measured(one.whole, alone, one.path, where, wanted.domain, run)
+            alone, said = found_here.best, (*said, found_here.said)
+        return Selection(one.path, alone, wanted, where, said, exact)
     raise InputError(f"no kernel of {_named(files)} takes this case: {' '.join(skipped)}")
 
 
@@ -169,7 +186,7 @@ def _candidates(path: Path, best: Best, case: Case, here: Environment) -> Iterat
         if best.portfolio:
             what = f"{what} for this domain" if number == 0 else "another kernel of the portfolio"
         why = f"{config.key} of {path} is taken: {what}, {measured}; {said}."
-        yield _Candidate(path, config, made, (device, domain, -mlups), why, number == 0)
+        yield _Candidate(path, best, config, made, (device, domain, -mlups), why, number == 0)
 
 
 def _kernels(best: Best, domain: Int3) -> Iterator[tuple[KernelConfig, float, Callable[[], Best]]]:

@@ -17,6 +17,8 @@ from lbmtune.export import best
 from lbmtune.records import made_of
 from lbmtune.records.best_json.document import BEST_VERSION, Best, encode_best, read_best
 from lbmtune.records.best_json.portfolio import CHECKED, Portfolio, PortfolioKernel, PortfolioRow, RuleLine
+from lbmtune.runtime import choice
+from lbmtune.runtime.solver import Solver
 from tests.records.best_json.test_export import CPU, cpu_record
 from tests.support.studies import made_up_records as made
 
@@ -105,6 +107,54 @@ def test_a_portfolio_gives_the_kernel_of_its_rule(tmp_path: Path) -> None:
     assert "measured for 16:64, which does not hold this domain" in str(outside)
     with pytest.raises(InputError, match="which does not hold this domain"):
         lbmtune.select(path, "cpu", (128, 32, 1), strict=True)
+
+
+@pytest.mark.parametrize(("fast", "place"), [(CPU, 0), (EVEN, 1)])
+def test_a_choice_is_timed_once_and_said(fast, place: int, tmp_path, monkeypatch, caplog) -> None:
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
+    path = portfolio(tmp_path / "best.json")
+    timed: list[str] = []
+
+    def seconds(flow: Solver) -> float:
+        timed.append(flow.best.key)
+        flow.step(1)
+        return 1e-3 if flow.best.key == fast.key else 2e-3
+
+    monkeypatch.setattr(choice, "_seconds", seconds)
+    found = lbmtune.select(path, "cpu", LARGE, measure=True)
+    assert found.best.config == fast
+    assert found.load().best.key == fast.key
+    assert timed == [EVEN.key, CPU.key], "that of the rule first"
+    assert "of 2 launches of 2 kernels, timed on 64x32x1" in str(found)
+    assert ("is taken instead" in str(found)) == (place == 0)
+    with caplog.at_level("INFO", "lbmtune"):
+        flow = lbmtune.load(path, "cpu", domain=LARGE, measure=True)
+    assert (flow.best.key, len(timed)) == (fast.key, 2), "it is kept"
+    assert "of 2 launches of 2 kernels, timed on 64x32x1" in caplog.text
+    lbmtune.load(path, "cpu", domain=(128, 32, 1), measure=True)
+    assert len(timed) == 4, "another domain"
+    usual = lbmtune.load(path, "cpu", measure=True)
+    assert usual.case.domain == SMALL, "that of the file"
+    assert len(timed) == 6
+    whole = read_best(path)
+    path.write_bytes(encode_best(replace(whole, date="another")))
+    lbmtune.load(path, "cpu", domain=LARGE, measure=True)
+    assert len(timed) == 8, "another file"
+
+
+def test_a_choice_that_is_timed_is_among_those_that_run(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
+    path = portfolio(tmp_path / "best.json")
+    found = lbmtune.select(path, "cpu", LARGE, measure=True)
+    assert found.best.config in (CPU, EVEN)
+    assert "timed on 64x32x1: " in str(found) or "timed on 64x32x1, " in str(found)
+    odd = lbmtune.select(path, "cpu", (63, 32, 1), measure=True)
+    assert odd.best.config == CPU
+    assert "no other kernel that may be faster on this domain" in str(odd)
+    alone = file_of(tmp_path / "alone.json")
+    assert lbmtune.load(alone, "cpu", measure=True).best.config == CPU
+    with pytest.raises(InputError, match="measure=True is not supported for several devices"):
+        lbmtune.load(path, devices=["cpu", "cpu"], measure=True)
 
 
 def test_a_portfolio_of_version_2_keeps_its_rule(tmp_path: Path) -> None:
