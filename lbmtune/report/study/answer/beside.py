@@ -54,6 +54,13 @@ class Beside:
     meaning: str = ""
     gain_in_search: float | None = None
 
+    @property
+    def gain_range(self) -> str:
+        """Return the gains of search and finals, such as '1.9 to 2.1'; '' if both ran at the same speed."""
+        return (
+            "" if self.gain_in_search is None else "{:.2g} to {:.2g}".format(*sorted((self.gain, self.gain_in_search)))
+        )
+
 
 @once
 def beside(study: StudyRecord) -> tuple[Beside, ...]:
@@ -193,8 +200,13 @@ def in_its_search(winner: Trial, trial: Trial) -> float | None:
 
     The machine may have changed in between, so that both speeds of the winner are compared with it.
     """
-    first = winner.measurement.mlups if winner.measurement and winner.final and not trial.final else None
-    return first if first and abs(first / (winner.mlups or first) - 1) > FAR else None
+    return None if trial.final else other_in_search(winner)
+
+
+def other_in_search(trial: Trial) -> float | None:
+    """Return the MLUPS of a trial in the search, if it ran at another speed in the finals."""
+    first = trial.measurement.mlups if trial.measurement and trial.final else None
+    return first if first and abs(first / (trial.mlups or first) - 1) > FAR else None
 
 
 def footprint(trial: Trial) -> int:

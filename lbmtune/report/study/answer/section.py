@@ -10,7 +10,7 @@ from lbmtune.records.remarks import left_alone, prediction_doubt, profile_distur
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEANINGS, MEMORY
 from lbmtune.report.limits import alone_s, binding, contradicted, off_by, refuted_text
-from lbmtune.report.study.answer.beside import FAR, Beside, Missing, beside, differs, missing, of_trial
+from lbmtune.report.study.answer.beside import Beside, Missing, beside, differs, missing, of_trial, other_in_search
 from lbmtune.report.study.answer.update_time import no_help
 from lbmtune.report.study.answer.use import Next
 from lbmtune.report.study.answer.verdict import one_step_untuned
@@ -89,8 +89,8 @@ def _spread(study: StudyRecord, winner: Trial, profile: Profile | None) -> str:
 
 def _in_search(trial: Trial) -> str:
     """Tell the speed of the search, if it is another one than that of the finals."""
-    first = trial.measurement.mlups if trial.measurement and trial.final else trial.mlups or 0.0
-    return f"; {format_mlups(first)} in the search" if abs(first / (trial.mlups or first) - 1) > FAR else ""
+    first = other_in_search(trial)
+    return f"; {format_mlups(first)} in the search" if first else ""
 
 
 def _samples(trial: Trial) -> str:
@@ -252,7 +252,7 @@ def _row(one: Beside, winner: Trial) -> dict[str, str]:
         "beside": one.what,
         "MLUPS": format_mlups(one.mlups),
         "sustained": _seconds(one),
-        "gain": _both_times(one) if shown else "",
+        "gain": (f"{one.gain_range} x" if one.gain_range else _times(one.gain)) if shown else "",
         "sustained gain": _times(gain) if gain and shown else "",
         "memory": format_bytes(one.footprint_bytes) if one.footprint_bytes else "",
         "kernel": one.kernel,
@@ -267,14 +267,6 @@ def _seconds(one: Beside) -> str:
     if one.sustained_mlups:
         return format_mlups(one.sustained_mlups)
     return "" if one.trial is None else _NOT_RUN
-
-
-def _both_times(one: Beside) -> str:
-    """Return the gain, from one to another if search and finals ran at other speeds."""
-    if one.gain_in_search is None:
-        return _times(one.gain)
-    low, high = sorted((one.gain, one.gain_in_search))
-    return f"{low:.2g} to {high:.2g} x"
 
 
 def _times(gain: float) -> str:

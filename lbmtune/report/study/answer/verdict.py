@@ -128,7 +128,7 @@ def _gain(study: StudyRecord) -> str:
     apart = any(sustained.values())
     of_bursts = " in bursts" if differs(winner) else ""
     said = [
-        f"{_times(winner, trial)} times the {what} "
+        f"{_times(study, trial)} times the {what} "
         f"({format_mlups(trial.mlups or 0.0)}, {kind_of(trial.kernel_config).pattern}"
         f"{'' if what == _DEFAULT else _found_among(study, trial, populations=what == _STORED)}"
         f"{_searched(winner, trial)})"
@@ -144,13 +144,10 @@ def _searched(winner: Trial, trial: Trial) -> str:
     return "; in the search alone" if in_its_search(winner, trial) else ""
 
 
-def _times(winner: Trial, trial: Trial) -> str:
+def _times(study: StudyRecord, trial: Trial) -> str:
     """Return how many times as fast the winner is: from one to another if search and finals ran at other speeds."""
-    own, first, final = trial.mlups or 1.0, in_its_search(winner, trial), winner.mlups or 0.0
-    if first is None:
-        return f"{final / own:.2f}"
-    low, high = sorted((first, final))
-    return f"{low / own:.2g} to {high / own:.2g}"
+    one = of_trial(study, "", trial)
+    return one.gain_range or f"{one.gain:.2f}"
 
 
 def _gain_over_seconds(study: StudyRecord, other: Trial) -> str:
