@@ -11,7 +11,7 @@ from lbmtune.codegen.code_text import code_of
 from lbmtune.codegen.program import Launch, Mode, Program, Target
 from lbmtune.codegen.skeleton import filled, skeleton
 from lbmtune.codegen.support import support_digest
-from lbmtune.records.study import CEILING_STREAMS
+from lbmtune.records.header import CEILING_STREAMS
 
 COPY, SCALE = "copy_streams", "scale"
 STREAMS = CEILING_STREAMS

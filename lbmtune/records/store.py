@@ -15,12 +15,13 @@ import platformdirs
 
 from lbmtune.errors import InputError, LbmtuneError, given_path
 from lbmtune.records import SCHEMA_VERSION, Trial
+from lbmtune.records.header import StudyHeader
 from lbmtune.records.legacy.configurations import config_of
 from lbmtune.records.legacy.spaces import current_tables
 from lbmtune.records.parts import PartsTrial
 from lbmtune.records.profile import Profile
 from lbmtune.records.spec import tables
-from lbmtune.records.study import StudyHeader, StudyRecord
+from lbmtune.records.study import StudyRecord
 from lbmtune.records.whole_files import HEADER, PARTS, PROFILE, TRIALS, replace_file, sync_folder
 from lbmtune.regular_file import regular_bytes
 from lbmtune.scratch import remove_scratch, scratch_folder

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records import Term, Trial
+from lbmtune.records.header import CEILING_STREAMS
 from lbmtune.records.profile import KERNEL, STREAMING, STREAMS, Profile
 from lbmtune.records.remarks import left_alone, profile_disturbance
-from lbmtune.records.study import CEILING_STREAMS, StudyRecord, once
+from lbmtune.records.study import StudyRecord, once
 from lbmtune.records.terms import MEMORY
 from lbmtune.units import format_mlups, format_rate
 

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.records import Compiled, Environment, Prediction, Trial, Verification
+from lbmtune.records.header import StudyHeader
 from lbmtune.records.output import Output
 from lbmtune.records.profile import Profile
 from lbmtune.records.spec import StudySpec
-from lbmtune.records.study import StudyHeader
 from lbmtune.search.clock import Clock
 from lbmtune.search.estimates import Estimate
 from lbmtune.search.spaces.bounds import Accurate

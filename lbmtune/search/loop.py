@@ -16,9 +16,9 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.cores import usable_cores
 from lbmtune.errors import TimeOverError
 from lbmtune.records import Compiled, Costs, Outcome, Trial
+from lbmtune.records.header import StudyHeader
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import append_trial
-from lbmtune.records.study import StudyHeader
 from lbmtune.search.clock import now
 from lbmtune.search.estimates import estimates
 from lbmtune.search.finals import fastest_s, proven

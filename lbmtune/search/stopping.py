@@ -6,8 +6,8 @@ from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records import Trial
 from lbmtune.records.comparison.repeats import percent
 from lbmtune.records.comparison.statistics import repeat_spread
+from lbmtune.records.header import StudyHeader
 from lbmtune.records.remarks import left_alone, predictions_hold
-from lbmtune.records.study import StudyHeader
 from lbmtune.search.interfaces import DOUBT, Gain
 
 _LOOKS, _GROWTH = 3, 2.0

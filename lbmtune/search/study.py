@@ -14,9 +14,10 @@ from typing import Any
 
 from lbmtune.errors import InputError, NothingValidError, TimeOverError
 from lbmtune.records import Outcome, Trial
+from lbmtune.records.header import StudyHeader, prior_text
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import drop_torn_line, holds_study, read_study, write_header
-from lbmtune.records.study import StudyHeader, StudyRecord, prior_text
+from lbmtune.records.study import StudyRecord
 from lbmtune.records.whole_files import TRIALS, remove_unfinished
 from lbmtune.search.clock import Clock, Needs, now
 from lbmtune.search.finals import hold_finals, record_accuracy, record_output, run_sustained

@@ -31,9 +31,9 @@ from lbmtune.codegen.streams import streams_digest
 from lbmtune.export import best, encode_best
 from lbmtune.measure.workers.side_tasks import with_side_task
 from lbmtune.records.claims import SideTask
+from lbmtune.records.header import StudyHeader
 from lbmtune.records.legacy.configurations import config_of, is_legacy
 from lbmtune.records.store import FAMILIES_SINCE, current_header, read_study
-from lbmtune.records.study import StudyHeader
 from lbmtune.records.whole_files import HEADER, TRIALS
 from scripts.compare_digests import digest_of
 from scripts.paths import RECORDED, ROOT

@@ -8,7 +8,7 @@ from lbmtune.catalogue.families.rules import Limits
 from lbmtune.errors import InputError
 from lbmtune.files.shipped import find_study, shipped_studies
 from lbmtune.files.studyfile import base_study, load_study, overridden, parse_study
-from lbmtune.records.study import KnobRange
+from lbmtune.records.header import KnobRange
 from lbmtune.search.spaces.space import legal_set
 from lbmtune.search.study import check_same_spec
 from tests.support.studies.described_cpu import describe_cpu

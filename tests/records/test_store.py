@@ -27,9 +27,9 @@ from lbmtune.records import (
     Trial,
     Verification,
 )
+from lbmtune.records.header import Ceiling, StudyHeader
 from lbmtune.records.spec import Budget, StudySpec
 from lbmtune.records.store import append_trial, drop_torn_line, read_study, write_header
-from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.records.whole_files import HEADER, TRIALS, remove_unfinished, replace_file
 
 HEADER_RECORD = StudyHeader(

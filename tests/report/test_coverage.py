@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lbmtune.records.study import KnobRange
+from lbmtune.records.header import KnobRange
 from lbmtune.report.study.coverage import covered, range_rows
 from tests.support.pages import page
 from tests.support.studies import made_up_records as made

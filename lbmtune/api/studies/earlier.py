@@ -25,9 +25,10 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Environment, Trial
+from lbmtune.records.header import EarlierStudy, StudyHeader
 from lbmtune.records.spec import StudySpec, tables
 from lbmtune.records.store import holds_study, read_header, read_study
-from lbmtune.records.study import EarlierStudy, StudyHeader, StudyRecord
+from lbmtune.records.study import StudyRecord
 from lbmtune.search.interfaces import Seen
 from lbmtune.search.observations import seen_of
 from lbmtune.search.strategies.transfer import Source, source

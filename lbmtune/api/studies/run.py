@@ -39,12 +39,12 @@ from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Extent, Machine
 from lbmtune.model.output import predicted_output
 from lbmtune.records import Accuracy, made_of
+from lbmtune.records.header import Ceiling, StudyHeader
 from lbmtune.records.output import Output, OutputRates
 from lbmtune.records.parts import PartsAsked
 from lbmtune.records.remarks import last_cache
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import read_study, write_header
-from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.search.clock import Clock, now
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.kinds import rounding_of

@@ -14,7 +14,7 @@ from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.errors import InputError
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Environment
-from lbmtune.records.study import StudyHeader
+from lbmtune.records.header import StudyHeader
 from lbmtune.scratch import scratch
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.joint.ledger import Ledger, awaited, header_of, open_storage, study_id

@@ -20,10 +20,10 @@ from lbmtune.errors import InputError
 from lbmtune.records import Accuracy, Conditions, Environment, Prediction, Resources, Sustained, Verification
 from lbmtune.records.best_json.kernel import Kernel, Storage, source_digest
 from lbmtune.records.best_json.portfolio import Portfolio
+from lbmtune.records.header import Ceiling
 from lbmtune.records.legacy.configurations import config_of, is_legacy, previous_key
 from lbmtune.records.quantities import Count, NotNegative, Positive
 from lbmtune.records.store import decoded
-from lbmtune.records.study import Ceiling
 from lbmtune.regular_file import regular_bytes
 
 FORMAT, BEST_VERSION = "lbmtune.best", 3

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from lbmtune.records import Measurement, Trial
 from lbmtune.records.comparison.repeats import RepeatInterval
 from lbmtune.records.comparison.statistics import Interval
-from lbmtune.records.gain import paired_with_winner
 from lbmtune.records.study import StudyRecord, once
 from lbmtune.report.drawing import CEILING, NEUTRAL, Figure, interval, plain_figure, wrapped
 from lbmtune.report.html import Panel, panel
@@ -44,7 +43,7 @@ def finals_info(study: StudyRecord) -> tuple[FinalInfo, ...]:
 
 def _final(study: StudyRecord, trial: Trial, varied: Sequence[str]) -> FinalInfo:
     assert trial.final is not None
-    ratio = paired_with_winner(study, trial)
+    ratio = study.paired_with_winner(trial)
     tied, interval = trial.number in study.tied, study.interval(trial)
     return FinalInfo(trial.number, label(trial, varied), trial.stands_for, trial.final, interval, tied, ratio)
 

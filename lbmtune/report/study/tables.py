@@ -9,8 +9,9 @@ from lbmtune.catalogue.own_kernel.definition import OwnKernel
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.records import Trial
+from lbmtune.records.header import StudyHeader, prior_text
 from lbmtune.records.remarks import devices_text
-from lbmtune.records.study import StudyHeader, StudyRecord, prior_text
+from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEANINGS
 from lbmtune.report.study.details import Details, details, meanings
 from lbmtune.report.study.trials import flaws, varied_knobs

@@ -27,8 +27,8 @@ from optuna.trial import FrozenTrial, TrialState
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.errors import InputError
 from lbmtune.records import Trial
+from lbmtune.records.header import StudyHeader
 from lbmtune.records.store import decoded
-from lbmtune.records.study import StudyHeader
 from lbmtune.search.optuna_view.storage import (
     FINALS,
     attributes,

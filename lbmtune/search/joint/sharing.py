@@ -13,9 +13,9 @@ from optuna.storages import BaseStorage
 
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.records import Compiled, Outcome, Trial
+from lbmtune.records.header import StudyHeader
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import append_trial, holds_study, read_study
-from lbmtune.records.study import StudyHeader
 from lbmtune.search.clock import Clock, now
 from lbmtune.search.estimates import Estimate
 from lbmtune.search.interfaces import Evaluator, Gain, Search, Seen, Strategy

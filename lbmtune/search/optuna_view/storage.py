@@ -18,8 +18,8 @@ from optuna.trial import FrozenTrial, TrialState
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.errors import InputError
 from lbmtune.records import Trial
+from lbmtune.records.header import Ceiling, StudyHeader
 from lbmtune.records.spec import OBJECTIVES, StudySpec
-from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.search.spaces.space import values_of as values_of_knobs
 
 JOURNAL = "optuna.log"

@@ -23,8 +23,8 @@ from lbmtune.catalogue.config import (
 from lbmtune.catalogue.families.ranges import Made, Range, made_knobs
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.records.header import KnobRange
 from lbmtune.records.spec import Table, made
-from lbmtune.records.study import KnobRange
 from lbmtune.search.spaces.rule_cache import Point
 
 _SEED = 1

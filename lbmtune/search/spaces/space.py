@@ -12,8 +12,8 @@ from lbmtune.catalogue.families.rules import Limits, Rule, broken, rules
 from lbmtune.catalogue.knobs import Scalar
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
+from lbmtune.records.header import KnobRange
 from lbmtune.records.spec import Axes, Table, tables
-from lbmtune.records.study import KnobRange
 from lbmtune.search.spaces.axes import Asked, families_of, points, product_of
 from lbmtune.search.spaces.rule_cache import CachedRule, Point, Points
 

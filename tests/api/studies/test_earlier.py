@@ -18,9 +18,9 @@ from lbmtune.catalogue.config import cpu
 from lbmtune.cli.app import app
 from lbmtune.errors import InputError
 from lbmtune.records import Trial
+from lbmtune.records.header import EarlierStudy, prior_text
 from lbmtune.records.spec import Budget, StudySpec
 from lbmtune.records.store import read_study, write_header
-from lbmtune.records.study import EarlierStudy, prior_text
 from lbmtune.records.whole_files import HEADER, TRIALS
 from lbmtune.report.study.tables import protocol_table
 from lbmtune.search.joint.ledger import begin, open_storage

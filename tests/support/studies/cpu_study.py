@@ -8,8 +8,8 @@ from pathlib import Path
 
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.measure.workers.evaluate import Evaluator
+from lbmtune.records.header import StudyHeader
 from lbmtune.records.spec import Budget, StudySpec, TimingProtocol
-from lbmtune.records.study import StudyHeader
 from lbmtune.search.spaces.space import legal_set
 from lbmtune.search.study import run_study
 from tests.support.studies import fake_study

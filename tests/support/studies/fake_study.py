@@ -35,9 +35,9 @@ from lbmtune.records import (
     Trial,
     Verification,
 )
+from lbmtune.records.header import Ceiling, StudyHeader
 from lbmtune.records.profile import Profile
 from lbmtune.records.spec import Axes, Budget, StudySpec, TimingProtocol, tables
-from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.search.clock import Clock, Needs
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.plan import Plan

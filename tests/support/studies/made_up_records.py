@@ -20,8 +20,9 @@ from lbmtune.records import (
     Trial,
     Verification,
 )
+from lbmtune.records.header import Ceiling, StudyHeader
 from lbmtune.records.spec import Budget, StudySpec
-from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord
+from lbmtune.records.study import StudyRecord
 
 DATE = "2026-01-02T03:04:05+00:00"
 GPU_CEILING = Ceiling(

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.records import Outcome, Prediction, Resources, Trial
+from lbmtune.records.header import StudyHeader
 from lbmtune.records.spec import Budget
 from lbmtune.records.store import read_study
-from lbmtune.records.study import StudyHeader, StudyRecord
+from lbmtune.records.study import StudyRecord
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.joint.ledger import Ledger, open_storage
 from lbmtune.search.joint.sharing import joint, shared

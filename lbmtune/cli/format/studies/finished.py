@@ -9,6 +9,7 @@ from rich.table import Table
 from lbmtune.cli.format import output
 from lbmtune.records import Trial
 from lbmtune.records.comparison.repeats import percent
+from lbmtune.records.header import prior_text
 from lbmtune.records.remarks import (
     description_disturbance,
     devices_text,
@@ -23,7 +24,7 @@ from lbmtune.records.remarks import (
     too_much_power,
     unsteadiness,
 )
-from lbmtune.records.study import StudyRecord, prior_text
+from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.on_parts import parts_rows, parts_text
 from lbmtune.report.study.output import output_row
 from lbmtune.report.tables import SHORT, fluid_share, objective_texts

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from lbmtune.cli.format.studies.progress import Progress
 from lbmtune.records import Trial
-from lbmtune.records.study import StudyHeader
+from lbmtune.records.header import StudyHeader
 from lbmtune.records.whole_files import write_atomically
 
 LIVE = "live.html"

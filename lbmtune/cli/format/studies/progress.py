@@ -17,8 +17,8 @@ from rich.table import Table
 from lbmtune.cli.begun import begun_s
 from lbmtune.cli.format.output import short
 from lbmtune.records import Outcome, Trial
+from lbmtune.records.header import StudyHeader
 from lbmtune.records.remarks import predictions_hold
-from lbmtune.records.study import StudyHeader
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.loop import budget_left
 from lbmtune.units import format_mlups

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from lbmtune.catalogue.config import Scalar, from_flat
 from lbmtune.records import Trial
 from lbmtune.records.comparison.race import slower
-from lbmtune.records.gain import paired_with_winner
 from lbmtune.records.study import StudyRecord, once
 from lbmtune.report.study.answer.words import device_option, meaning, words
 from lbmtune.report.study.steps import SLOWER, best_of_stages
@@ -177,7 +176,7 @@ def none_published(study: StudyRecord) -> str:
 def of_trial(study: StudyRecord, what: str, trial: Trial) -> Beside:
     """Return a trial beside the winner."""
     winner, own, run = study.ranked[0], trial.mlups or 0.0, trial.sustained
-    gain, paired = (winner.mlups or 0.0) / own, None if study.overtaken else paired_with_winner(study, trial)
+    gain, paired = (winner.mlups or 0.0) / own, None if study.overtaken else study.paired_with_winner(trial)
     there = in_its_search(winner, trial)
     alone = f"search only, where the winner had {format_mlups(there)}" if there else "search only"
     apart = f"round by round {1 / paired.median:.3f} x" if paired and abs(gain * paired.median - 1) > _PAIRED else ""
