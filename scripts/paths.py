@@ -1,4 +1,4 @@
-"""Where the repository lies, and the recorded sets in it."""
+"""Paths of the repository and of its recorded sets."""
 
 from __future__ import annotations
 

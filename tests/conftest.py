@@ -1,4 +1,4 @@
-"""What all tests share: the hypothesis profile, a kernel cache of their own, and when a test may be skipped.
+"""Fixtures of all tests: the hypothesis profile, a kernel cache of their own, and when a test may be skipped.
 
 LBMTUNE_REQUIRE_ALL=1 (set by CI) turns every skip into a failure, except for want of hardware: a missing compiler or
 browser, which can be installed, must not pass for a success.

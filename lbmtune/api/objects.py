@@ -1,4 +1,4 @@
-"""What a C or Fortran program needs of a CPU kernel: object code, a header with a solver, a module of Fortran."""
+"""Files with which a C or Fortran program uses a CPU kernel: object code, a header with a solver, a Fortran module."""
 
 from collections.abc import Callable
 from pathlib import Path

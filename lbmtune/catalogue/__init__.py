@@ -1,1 +1,1 @@
-"""What can be run: cases, schemes, layouts, collisions, precisions, the axes of a configuration and its rules."""
+"""The catalogue of all kernels: cases, schemes, layouts, collisions, precisions, configurations and their rules."""

@@ -1,4 +1,4 @@
-"""When the command began: the time of a study is counted from there."""
+"""The time at which the command began, from which the time of a study is counted."""
 
 from contextvars import ContextVar
 

@@ -1,4 +1,4 @@
-"""What the domain of a kernel must obey, as data: made from the conditions by which rules refuse a domain."""
+"""Conditions on the domain of a kernel as data: made from those by which rules refuse a domain."""
 
 from collections.abc import Iterator
 from math import lcm

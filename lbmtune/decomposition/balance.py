@@ -1,4 +1,4 @@
-"""How evenly a cut shares out the fluid cells of a domain."""
+"""The balance of a cut: how evenly it shares out the fluid cells of a domain."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How parts exchange: the knobs of a decomposition besides its cut, their rules, and the planes of its launches."""
+"""The exchange between parts: knobs of a decomposition besides its cut, their rules, and planes of its launches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parts of a kernel are called in lbmpy, and which of them it does not have."""
+"""The terms of lbmpy for the parts of a kernel, and the parts that lbmpy does not have."""
 
 from __future__ import annotations
 

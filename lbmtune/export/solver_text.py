@@ -1,4 +1,4 @@
-"""What headers share for GPUs and for CPUs: names, the interface, the state in memory, and the rules of a domain."""
+"""Texts that headers for GPUs and for CPUs share: names, the interface, the state in memory, rules of a domain."""
 
 import re
 from collections.abc import Iterator

@@ -41,7 +41,7 @@ grid = ["ceildiv(nx, BLOCK_X)", "ceildiv(ny, BLOCK_Y)"]
 
 
 class _Language(NamedTuple):
-    """What a description says by the language of a kernel.
+    """Parts of a description that depend on the language of a kernel.
 
     defined: name and parameters of a kernel; needed: such a function in words; options: of the compiler; blocks: knobs
     of the launch; launch: its table; left: knobs of it that are left to fill in.

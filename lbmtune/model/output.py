@@ -1,4 +1,4 @@
-"""What output every n steps costs: density and velocity in a pass of their own, copied, saved and compared.
+"""The time of output every n steps: density and velocity in a pass of their own, copied, saved and compared.
 
 Source of the parts: de Oliveira, Lugarini, Franco 2019, section 4.2. Rates are measured; none is fitted.
 """

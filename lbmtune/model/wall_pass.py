@@ -1,4 +1,4 @@
-"""What the pass of interpolated walls costs: scattered values, each of which moves a whole line of memory."""
+"""The time of the pass of interpolated walls: scattered values, each of which moves a whole line of memory."""
 
 from functools import lru_cache
 

@@ -1,4 +1,4 @@
-"""What a trial tells the search."""
+"""Observations of the search: one for each trial."""
 
 from lbmtune.records import Outcome, Trial
 from lbmtune.search.interfaces import Seen

@@ -1,4 +1,4 @@
-"""When a search has done enough: nothing is left to gain, or a speed is reached that was asked for."""
+"""The end of a search: nothing is left to gain, or a speed is reached that was asked for."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""What a run is worth: the field's share of the optimum over the budget, and evaluations and device seconds to it."""
+"""The score of a run: the field's share of the optimum over the budget, and evaluations and device seconds to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What it costs a study to prove the state that timing leaves, and the bands around its buffers.
+"""Measure what a study spends on proving the state that timing leaves, and the bands around its buffers.
 
     python -m scripts.measurements.proof_cost --device 0 box --search-time 60s
 

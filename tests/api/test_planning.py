@@ -1,4 +1,4 @@
-"""What fits in a memory: largest domains, and the devices that a domain needs."""
+"""Plans for a memory: the largest domains, and the devices that a domain needs."""
 
 from __future__ import annotations
 

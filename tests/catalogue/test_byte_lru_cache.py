@@ -1,4 +1,4 @@
-"""What is remembered between trials, and how much of it."""
+"""A cache keeps results between trials, up to its bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What shipped claims leave out on a device: each has a reason, and no kernel that is legal there is forgotten."""
+"""Shipped claims leave out variants with a reason, and forget no kernel that is legal on a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What crosses the faces between parts, against a list of all links of a small domain; where it lies; its bytes."""
+"""Populations that cross the faces between parts, against a list of all links of a small domain; places, bytes."""
 
 from __future__ import annotations
 

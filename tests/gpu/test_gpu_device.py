@@ -1,4 +1,4 @@
-"""What only a GPU can show: the device itself, faults of kernels, every kind of kernel against the oracle."""
+"""Tests that need a GPU: the device itself, faults of kernels, every kind of kernel against the oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of every prediction, whatever the kernel: units, ceilings, and that faster memory makes none slower."""
+"""Properties of every prediction of every kernel: units, ceilings, and that faster memory makes none slower."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which axes are named for what a kernel loses."""
+"""Hints name the knobs that act on what a kernel loses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model says of the pass of interpolated walls."""
+"""Predictions of the pass of interpolated walls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the documents show must work: links, the study file of the README, pages and pictures that are generated."""
+"""Documents show what works: links, the study file of the README, pages and pictures that are generated."""
 
 from __future__ import annotations
 

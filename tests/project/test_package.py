@@ -1,4 +1,4 @@
-"""What a user installs: a cheap import, and a wheel that holds kernels and studies."""
+"""The installed package: a cheap import, and a wheel that holds kernels and studies."""
 
 from __future__ import annotations
 

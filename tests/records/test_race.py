@@ -1,4 +1,4 @@
-"""What finals say: planted samples of a winner, of one that is tied, and of one that was dropped."""
+"""Verdicts of finals tell a planted winner, a finalist that is tied with it, and one that was dropped."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What is written where a user says, and what is never read or replaced."""
+"""Files that are written where a user says, and those that are never read or replaced."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""What a report says of the space that was searched."""
+"""Reports describe the space that was searched."""
 
 from dataclasses import replace
 

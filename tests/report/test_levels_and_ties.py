@@ -1,4 +1,4 @@
-"""What the measured levels of the winner add, what is tied with it, and by what it exceeds a limit of the model."""
+"""Reports add the measured levels of the winner, name ties, and say by what it exceeds a limit of the model."""
 
 from __future__ import annotations
 

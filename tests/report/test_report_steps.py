@@ -1,4 +1,4 @@
-"""What the report says of kernels of several steps per launch, and of runs of seconds."""
+"""Reports on kernels of several steps per launch, and on runs of seconds."""
 
 from __future__ import annotations
 

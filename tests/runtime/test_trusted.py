@@ -1,4 +1,4 @@
-"""What of a best.json runs: the kernel that this version makes itself, and another text only if the user trusts it."""
+"""A best.json runs the kernel that this version makes itself, and another text only if the user trusts it."""
 
 import json
 from collections.abc import Callable

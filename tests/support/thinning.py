@@ -1,4 +1,4 @@
-"""Which samples of a test are for every day: one in so many, and always one with each value of each parameter."""
+"""Samples of a test that are for every day: one in so many, and always one with each value of each parameter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study would do: its space, its time and its place, with nothing run and nothing measured."""
+"""A study in advance: its space, its time and its place, with nothing run and nothing measured."""
 
 from __future__ import annotations
 

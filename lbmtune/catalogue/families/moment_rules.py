@@ -1,4 +1,4 @@
-"""What kernels of moments cannot do on any device."""
+"""Rules of kernels that store moments, on any device."""
 
 from lbmtune.catalogue.collisions import NO_COLLISION
 from lbmtune.catalogue.families.groups import Represented

@@ -1,4 +1,4 @@
-"""What verbs print. Names whose modules load slowly are imported on first use."""
+"""Output of the verbs. Names whose modules load slowly are imported on first use."""
 
 from typing import TYPE_CHECKING
 

@@ -33,7 +33,7 @@ _STORE = "({0.place})[{0.link}] = narrow({0.leaves});"
 
 
 class _Arrival(NamedTuple):
-    """What enters through a face: the axis of the list of its link, its velocity, and the array of its end."""
+    """A link that enters through a face: the axis of the list of its link, its velocity, and the array of its end."""
 
     axis: int
     c: Vector

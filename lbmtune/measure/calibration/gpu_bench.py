@@ -1,4 +1,4 @@
-"""What the micro-benchmarks of a GPU share: two arrays, the speed of a kernel, and a check of what it moved."""
+"""Tools of the micro-benchmarks of a GPU: two arrays, the speed of a kernel, and a check of what it moved."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What a host does for parts on several devices beside the calls that enqueue something."""
+"""Measure the work of a host for parts on several devices, besides the calls that enqueue work for a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker process sends to its parent, and what the parent finds out of it."""
+"""Events that a worker process sends to its parent, and outcomes that the parent finds itself."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the host does with density and velocity: copy them, write them to a file, compare velocities."""
+"""Measure output on the host: density and velocity are copied, written to a file and compared."""
 
 from __future__ import annotations
 

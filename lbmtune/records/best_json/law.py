@@ -1,4 +1,4 @@
-"""How the time of a kernel follows from the domain, as a best.json holds it: sums of formulas of the extents."""
+"""The time of a kernel as a function of the domain, as a best.json holds it: sums of formulas of the extents."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

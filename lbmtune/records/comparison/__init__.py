@@ -1,1 +1,1 @@
-"""How measurements are compared: intervals of repeats, races of finalists."""
+"""Comparison of measurements: intervals of repeats, races of finalists."""

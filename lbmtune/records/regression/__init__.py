@@ -1,1 +1,1 @@
-"""What became of speeds that were measured before: of the kernels of a study, and of that of a best.json."""
+"""Changes of speeds since they were measured: of the kernels of a study, and of that of a best.json."""

@@ -1,4 +1,4 @@
-"""How much each knob matters for being among the fastest trials of a study, all knobs considered at once."""
+"""The importance of each knob for being among the fastest trials of a study, all knobs considered at once."""
 
 import warnings
 from collections.abc import Collection, Sequence

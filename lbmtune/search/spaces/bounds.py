@@ -1,4 +1,4 @@
-"""What a study allows a kernel to take: the configurations within it, and the least that can be had."""
+"""Bounds that a study sets: the configurations within them, and the least values that can be had."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What trials say of the model's errors: logarithms of measured over expected speed, at points of the unit cube."""
+"""The errors of the model by trials: logarithms of measured over expected speed, at points of the unit cube."""
 
 from __future__ import annotations
 

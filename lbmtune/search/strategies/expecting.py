@@ -1,4 +1,4 @@
-"""What a search expects of every configuration: the model's word, and what compiler, trials and earlier studies add."""
+"""The speed that a search expects of each configuration: by model, compiler, trials and earlier studies."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ class Expecting(Listed):
 
     @cached_property
     def _requirements(self) -> Indices:
-        """What a solver provides for each row."""
+        """The number of the values that a solver provides, for each row."""
         return _numbered([kind_of(self._configs[i]).requirements for i in self._rows])
 
 

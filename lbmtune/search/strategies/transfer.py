@@ -1,4 +1,4 @@
-"""What earlier studies say of the model's errors: a prior of a new search, trusted as far as its own trials agree.
+"""The errors of the model by earlier studies: a prior of a search, trusted as far as its own trials agree.
 
 Studies of other sizes, precisions and devices: their speeds are never compared, only logarithms of measured over
 predicted speed. A factor and an offset carry them over (Kennedy, O'Hagan 2000).
@@ -66,7 +66,7 @@ def _bounded(errors: Array, speeds: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Lesson:
-    """What a source lets expect of each configuration: mean error, none of an unknown one, and standard deviation.
+    """Expected errors of the model by a source: mean of each configuration, none of an unknown one, and deviation.
 
     variance: of the errors of the source.
     """

@@ -1,4 +1,4 @@
-"""What a best.json says of domains is what the rules refuse, of every family, on every domain."""
+"""A best.json says of domains what the rules refuse, of every family, on every domain."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What --json prints: each answer names its form, and one thing has one name in all of them."""
+"""Answers as JSON name their form, and one thing has one name in all of them."""
 
 import json
 

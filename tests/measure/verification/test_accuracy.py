@@ -1,4 +1,4 @@
-"""What a precision costs: the vortex, the errors, and where they are kept."""
+"""The accuracy of a precision: the vortex, the errors, and where they are kept."""
 
 from __future__ import annotations
 

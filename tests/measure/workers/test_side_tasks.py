@@ -1,4 +1,4 @@
-"""What a simulation does besides stepping: that it stores, saves, compares and stages what it should."""
+"""A simulation stores, saves, compares and stages what it should, besides stepping."""
 
 from __future__ import annotations
 

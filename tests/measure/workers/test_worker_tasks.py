@@ -1,4 +1,4 @@
-"""What the measurer makes of a measurement, without a process around it."""
+"""Tasks of the measuring process, without a process around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the issue of instructions allows: counted, wasted, and held against what a prototype of such kernels reached."""
+"""Limits by the issue of instructions: counted, wasted, and held against a prototype of such kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What memory moves again: sectors of arrays of structures, by how much the cache keeps and by the blocks that run."""
+"""Sectors that memory moves again, of arrays of structures: by the cache's share and by the blocks that run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What earlier studies teach a search: a planted error is carried over, a misleading one fades."""
+"""Earlier studies teach a search: a planted error is carried over, a misleading one fades."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a conformance run chooses from: knobs of a family and of its cases, values to try, and the rules about them."""
+"""Choices of a conformance run: knobs of a family and of its cases, values to try, and the rules about them."""
 
 from __future__ import annotations
 

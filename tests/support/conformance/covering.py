@@ -1,4 +1,4 @@
-"""What a conformance run checks: every pair of choices that the catalogue allows, in as few kernels as chance gives.
+"""Pairs of choices that a conformance run covers: all that are allowed, in as few kernels as chance gives.
 
 Parts: every scheme with every layout and lattice; every collision operator with every lattice and precision on two
 schemes; patches; of each family whose domain does not follow from the configuration a pairwise covering array of its

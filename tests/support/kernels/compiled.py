@@ -1,4 +1,4 @@
-"""What NVRTC makes of a text, from a golden file where the same version made it of the same text before.
+"""Results of NVRTC for a text, from a golden file where the same version made it of the same text before.
 
 Compiling is a pure function of text, options, architecture and version, and the dearest that tests do. So what a kernel
 takes is kept beside a digest of its text. A text that is not among them is compiled, and so is one in sixteen that is,

@@ -1,4 +1,4 @@
-"""What the CPU kernel tests share: cases, configurations, and a device that interprets instead of compiling."""
+"""Cases, configurations and a device that interprets instead of compiling, for the tests of CPU kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CPU kernels of a box of populations share: rows with ghost columns, or with selected indices."""
+"""Groups of knobs that CPU kernels of a box of populations share: rows with ghost columns, or selected indices."""
 
 from dataclasses import dataclass
 

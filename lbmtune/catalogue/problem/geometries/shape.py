@@ -1,4 +1,4 @@
-"""What a geometry is, and functions that geometries share."""
+"""The record of a geometry, and functions that geometries share."""
 
 from math import prod
 from typing import Any, ClassVar

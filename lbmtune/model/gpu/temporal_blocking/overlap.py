@@ -1,4 +1,4 @@
-"""What overlaps in temporal blocking: planes queue for memory and for what is computed, and wait for a load.
+"""Overlap in temporal blocking: planes queue for memory and for what is computed, and wait for a load.
 
 How much of it overlaps follows from how many planes are in flight (`model.gpu.terms.mva`). Within a stage warps hide
 instructions and exchanges behind each other; with several steps, stages also wait for what their warps exchange.

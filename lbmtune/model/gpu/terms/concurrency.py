@@ -1,4 +1,4 @@
-"""Which share of the bandwidth is in use: threads in flight, and the last wave of blocks."""
+"""The share of the bandwidth in use: threads in flight, and the last wave of blocks."""
 
 from collections.abc import Callable, Collection, Mapping
 

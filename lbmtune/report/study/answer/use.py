@@ -1,4 +1,4 @@
-"""How to use a kernel of a study: texts for Python, C++, C and the command line, each to be copied whole."""
+"""Ways to use a kernel of a study: texts for Python, C++, C and the command line, each to be copied whole."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What an example of a rule is, and the cases and devices of the examples."""
+"""The record of an example of a rule, and the cases and devices of the examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a thread has read ahead waits in shared memory, copied there while the thread goes on."""
+"""Planes that a thread has read ahead wait in shared memory, copied there while the thread goes on."""
 
 from __future__ import annotations
 
