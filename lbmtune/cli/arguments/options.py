@@ -92,18 +92,19 @@ Geometry = Annotated[
     Path | None,
     option("--geometry", "FILE", "where the voxel file of a best.json or a study folder lies, if it was moved"),
 ]
-Parts = Annotated[int | None, count("--parts", "N", "cut the domain into parts for as many devices", PARTS, 8)]
+Parts = Annotated[int | None, count("--parts", "N", "cut the domain into parts for N devices", PARTS, 8)]
 CutText = Annotated[
     str, option("--cut", "CUT", "z:2 for slabs, 2x1x4 for boxes, bisection:8 for equal numbers of fluid cells")
 ]
-OnGpus = Annotated[
-    str | None, option("--devices", "LIST", "parts of the domain on several GPUs of one kind: 0,1 or all")
-]
+OnGpus = Annotated[str | None, option("--devices", "LIST", "cut the domain over several GPUs of one kind: 0,1 or all")]
 InRanks = Annotated[
     bool,
-    typer.Option("--ranks", help="a part in each process of this run, which torchrun, mpirun or srun started"),
+    typer.Option("--ranks", help="each process that torchrun, mpirun or srun started has a part of the domain"),
 ]
-PartsOfOne = Annotated[int | None, count("--parts", "N", "so many parts of the domain, on one device", PARTS, 2)]
+PartsOfOne = Annotated[
+    int | None,
+    count("--parts", "N", "cut the domain into N parts on one device", PARTS, 2),
+]
 CouplingText = Annotated[
     str | None,
     option(
@@ -115,7 +116,13 @@ CouplingText = Annotated[
 ]
 HaloLayers = Annotated[
     int | None,
-    count("--halo", "LAYERS", "of each part, a multiple of the steps of a launch (default: as few as serve)", PARTS, 6),
+    count(
+        "--halo",
+        "LAYERS",
+        "halo layers of a part, a multiple of the steps of a launch (default: fewest)",
+        PARTS,
+        6,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print the facts as JSON on standard output, and nothing else")]
 Quiet = Annotated[

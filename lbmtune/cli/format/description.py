@@ -173,7 +173,9 @@ def print_terms(prediction: Prediction) -> None:
 def _worth_varying(prediction: Prediction, subject: Subject) -> list[tuple[str, object]]:
     """Return the knobs that the largest term depends on, and how their values are compared."""
     term, knobs = api.worth_varying(prediction, subject.config)
-    return [("worth varying", f"{', '.join(knobs)} (lbmtune vary {knobs[0]} compares), for {term}")] if knobs else []
+    if not knobs:
+        return []
+    return [("worth varying", f"{', '.join(knobs)}, for the largest term, {term} (lbmtune vary {knobs[0]} compares)")]
 
 
 def _used(subject: Subject, compiled: Resources | None) -> list[tuple[str, object]]:

@@ -94,7 +94,7 @@ def explain(
 ) -> None:
     """Show if a configuration is legal, and what it costs; with --parts or --cut, its parts on several devices.
 
-    With a study in the place of CONFIG, its case is cut for the kernel of default knobs.
+    With --parts or --cut, CONFIG may be a study, whose domain is cut for the kernel with default knobs.
 
     Examples:
         lbmtune explain scheme=aa,block=256x1x1 --machine h200

@@ -36,8 +36,8 @@ def list_catalogue(
 ) -> None:
     """List the catalogue, and count legal configurations.
 
-    Schemes, layouts, lattices, collisions, storages, flows, geometries, walls and the knobs with their values. Of a
-    knob all that is known: its meaning in each family, its values, and why it has no others.
+    Families, schemes, layouts, lattices, collisions, storages, flows, geometries, walls, knobs with their values. Of
+    a knob all that is known: its meaning in each family, its values, and why it has no others.
 
     Examples:
         lbmtune list --device cpu
@@ -58,6 +58,9 @@ def list_catalogue(
 
 def _print_listing(facts: dict[str, Any]) -> None:
     console = output.stdout()
+    for entry in api.entries(facts, "families"):
+        _print_entry(entry, facts)
+        console.print()
     for kind in _KINDS:
         console.print(output.table(kind, ("name", "title"), facts[kind].items()), "")
     if without := facts["schemes_without_kernels"]:
@@ -67,7 +70,8 @@ def _print_listing(facts: dict[str, Any]) -> None:
     console.print(output.table("flop per update", ("collision", *(f"{n}>" for n in lattices)), operations), "")
     sizes = facts["legal_of_each_space"]
     families = facts["knobs"]["family"]["known"]
-    title = f"knobs, with the values in {facts['study']}, or the default in brackets"
+    by_space = "in each space of" if len(sizes) > 1 else "in"
+    title = f"knobs, with the values {by_space} {facts['study']}, or the default in brackets"
     knobs = (row for name, knob in facts["knobs"].items() for row in knob_rows(name, knob, families))
     console.print(output.table(title, ("name", "title"), knobs), "")
     each = f" ({' + '.join(map(str, sizes))} in its spaces)" if len(sizes) > 1 else ""

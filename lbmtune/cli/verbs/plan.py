@@ -19,7 +19,7 @@ PlannedStudy = Annotated[
 Memory = Annotated[
     str | None, option("--memory", "SIZE", "memory of a device, such as 80GiB (default: that of the device)")
 ]
-Devices = Annotated[int, count("--devices", "N", "devices that share a domain (default: 1)", DEVICES, 4)]
+Devices = Annotated[int, count("--devices", "N", "devices that share a domain", DEVICES, 4)]
 
 
 def plan(

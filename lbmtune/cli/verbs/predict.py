@@ -80,7 +80,7 @@ KnobName = Annotated[
         metavar="KNOB", help="knob whose values are compared (see lbmtune list)", autocompletion=completion.knobs
     ),
 ]
-Page = Annotated[Path | None, written("FILE", "also an HTML page of the values of a knob, or of scaling")]
+Page = Annotated[Path | None, written("FILE", "also write an HTML page of the values of a knob, or of scaling")]
 DeviceCount = Annotated[int | None, count("--devices", "N", "weak and strong scaling on up to N devices", PARTS, 8)]
 OverlapName = Annotated[
     str, option("--overlap", "NAME", "with --devices: none, edge-first or edge-priority (default: fastest)")

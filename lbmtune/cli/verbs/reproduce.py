@@ -49,7 +49,7 @@ def reproduce(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in the output folder")] = False,
     max_footprint: Annotated[
-        str, option("--max-footprint", "SIZE", "memory that claims on capacity may use, in place of the device's")
+        str, option("--max-footprint", "SIZE", "memory for experiments on the largest domain, in place of the device's")
     ] = BUDGET,
     geometry: Geometry = None,
     as_json: Json = False,

@@ -20,11 +20,10 @@ from lbmtune.files.ranges import MEMBERS, TRIAL_NUMBERS
 from lbmtune.records.remarks import speed_doubts
 
 LOG = logging.getLogger("lbmtune")
+Page = Annotated[Path | None, written("FILE", "page to write (default: report.html in the study folder)")]
 Target = Annotated[
     Path | None, written("FILE", "file to write, or folder of a bundle (default: inside the study folder)")
 ]
-
-
 COMPARISON = "comparison.html"
 
 
@@ -35,7 +34,7 @@ def report(
             metavar="STUDIES", help="a study folder, or its name under --studies; several for one page of all"
         ),
     ],
-    output: Target = None,
+    output: Page = None,
     studies: Studies = RESULTS,
     geometry: Geometry = None,
     as_json: Json = False,
@@ -84,11 +83,11 @@ def export(
     ] = "best",
     member: Annotated[
         int | None,
-        count("--member", "N", "of the Pareto set between several objectives, in place of the winner", MEMBERS, 2),
+        count("--member", "N", "member N of the Pareto set of several objectives, in place of the winner", MEMBERS, 2),
     ] = None,
     trial: Annotated[
         int | None,
-        count("--trial", "N", "by its number, in place of the winner (format best)", TRIAL_NUMBERS, 53),
+        count("--trial", "N", "the trial of this number, in place of the winner (format best)", TRIAL_NUMBERS, 53),
     ] = None,
     name: Annotated[
         str | None, option("--name", "NAME", "namespace of a header (default: made of the study and the kernel)")

@@ -49,7 +49,8 @@ def verify(
 ) -> None:
     """Check a configuration against the oracle, on small domains.
 
-    With --devices, --parts or --ranks, parts of the domain that exchange are compared with one device, bit for bit.
+    With --devices, --parts or --ranks, the domain is cut into parts that exchange. They are compared with one
+    device, bit for bit.
 
     Examples:
         lbmtune verify scheme=aa --device cpu
@@ -99,13 +100,15 @@ def measure(
     coupling: CouplingText = None,
     halo: HaloLayers = None,
     ranks: InRanks = False,
-    weak: Annotated[bool, typer.Option("--weak", help="with --devices: the case's domain on each device")] = False,
+    weak: Annotated[
+        bool, typer.Option("--weak", help="with --devices: weak scaling, the case's domain on each device")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Verify a configuration, then time it on the case's domain.
 
-    With --devices, --parts or --ranks, parts of the domain that exchange are proved, then timed in turns with one
-    device.
+    With --devices, --parts or --ranks, the domain is cut into parts that exchange. They are verified, then timed
+    in turns with one device.
 
     Examples:
         lbmtune measure scheme=aa --device cpu --set case.domain=64x64x64

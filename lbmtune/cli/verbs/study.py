@@ -58,7 +58,11 @@ def study(
     ] = None,
     kernel: Annotated[
         Path | None,
-        option("--kernel", "FILE", "a kernel of your own (.c or .cu, or its .toml), compiled and run; or lbmpy"),
+        option(
+            "--kernel",
+            "FILE",
+            "a kernel of your own (.c or .cu, or its .toml), compiled and run; or lbmpy: kernels of lbmpy",
+        ),
     ] = None,
     device: Device = None,
     devices: Annotated[
@@ -69,7 +73,9 @@ def study(
         str | None,
         option("--cut", "CUT", "with --devices or --parts: one domain cut over them: auto, z:2, 2x1x4 or bisection:8"),
     ] = None,
-    weak: Annotated[bool, typer.Option("--weak", help="with --cut: the case's domain on each device")] = False,
+    weak: Annotated[
+        bool, typer.Option("--weak", help="with --cut: weak scaling, the case's domain on each device")
+    ] = False,
     trials: Annotated[int | None, count("--trials", "N", "end after N trials", TRIALS, 100)] = None,
     time: Annotated[
         float | None, duration("--time", "time of the whole, from the start to the last file: 90s, 5m, 1h")
@@ -79,25 +85,37 @@ def study(
         str | None,
         option("--objective", "NAMES", f"{', '.join(OBJECTIVES)}, or several for a Pareto set: mlups,footprint"),
     ] = None,
-    max_footprint: Annotated[str | None, option("--max-footprint", "SIZE", "of all buffers of a kernel: 20GiB")] = None,
+    max_footprint: Annotated[
+        str | None, option("--max-footprint", "SIZE", "largest memory of all buffers: 20GiB")
+    ] = None,
     max_error: Annotated[
-        str | None, option("--max-error", "E", "relative, of the velocity of a vortex after 1000 steps: 1e-4")
+        str | None,
+        option("--max-error", "E", "largest relative error of the velocity of a vortex after 1000 steps: 1e-4"),
     ] = None,
     max_power: Annotated[
-        str | None, option("--max-power", "WATTS", "mean of a sustained run of the winner: 350")
+        str | None, option("--max-power", "WATTS", "largest mean power of a sustained run of the winner: 350")
     ] = None,
     target: Annotated[
         str | None,
-        option("--target", "SHARE", "end at this share of the predicted best, or of the ceiling: ceiling:0.97"),
+        option(
+            "--target",
+            "SHARE",
+            "end at a share of the best predicted speed, 0.97, or of the ceiling, ceiling:0.97",
+        ),
     ] = None,
     strategy: Annotated[
         str | None,
-        option("--strategy", "NAME", f"{', '.join(STRATEGIES)} (default: auto)", complete=one_of(STRATEGIES)),
+        option(
+            "--strategy",
+            "NAME",
+            f"rule by which the next trial is chosen: {', '.join(STRATEGIES)} (default: auto)",
+            complete=one_of(STRATEGIES),
+        ),
     ] = None,
     domain: Annotated[str | None, option("--domain", "CELLS", "cells of the case, for example 300x200x500")] = None,
     domains: Annotated[
         str | None,
-        option("--domains", "RANGE", "few kernels for all domains of a range, 64:512, or a list, 64,96x96x48,256"),
+        option("--domains", "RANGE", "a few kernels for all domains of a range, 64:512, or a list, 64,96x96x48,256"),
     ] = None,
     lattice: Annotated[
         str | None, option("--lattice", "NAME", "lattice of the case", complete=of_case("lattice"))
@@ -111,7 +129,7 @@ def study(
         option(
             "--families",
             "NAMES",
-            "all, or families whose values are made for case and device",
+            "all kernel families, or some: the values of their knobs are made for case and device",
             complete=families_of_list,
         ),
     ] = None,
@@ -135,7 +153,8 @@ def study(
         option("--from", "STUDY", "earlier study to learn from, may be repeated; or none (default: similar ones)"),
     ] = None,
     live: Annotated[
-        bool, typer.Option("--live", help="also write live.html in the folder: a page that reloads itself meanwhile")
+        bool,
+        typer.Option("--live", help="also write live.html, a page that reloads itself while the study runs"),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="say what would be searched, in what time and where; run nothing")

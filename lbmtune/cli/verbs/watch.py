@@ -17,7 +17,7 @@ from lbmtune.search.lock import is_worked_on
 def watch(study: Folder, studies: Studies = RESULTS, as_json: Json = False) -> None:
     """Follow a study that runs in another terminal, until it ends; then print its best kernels.
 
-    Its records are read, and nothing is written. With --json how far it is, at once.
+    Its records are read, and nothing is written. With --json it prints the state of the study once, and ends.
 
     Examples:
         lbmtune watch lbmtune-studies/box-cpu
