@@ -118,6 +118,7 @@ def _declared(name: str) -> dict[str, str]:
         "queue_type": f"{name}_loop ",
         "queue": "loop",
         "more": _SET_THREADS.format(name=name),
+        "methods": "",
         "does": "Do",
     }
 

@@ -7,7 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lbmtune.export.c_text import filled, truth
-from lbmtune.export.header_launches import buffer_statements, chunks_text, kernel_text, launch_statements
+from lbmtune.export.header_launches import (
+    buffer_statements,
+    chunk_statements,
+    chunks_text,
+    kernel_text,
+    launch_statements,
+)
 from lbmtune.export.header_state import index_list
 from lbmtune.export.solver_text import cells, check_exportable, check_name, default_name, interface, properties, titles
 from lbmtune.records.best_json.document import Best
@@ -39,6 +45,8 @@ def cuda_header(best: Best, name: str, file: str = "solver.h") -> str:
     check_exportable(best.case, best.kernel.target, "cuda")
     check_name(name)
     kernel, tables = best.kernel, _TABLES.format(NAME=name.upper())
+    of_chunks = {"more": _SET_CHUNKS, "methods": _METHOD} if kernel.chunks else {"more": "", "methods": ""}
+    declared = {**_DECLARED, **{part: text.format(name=name) for part, text in of_chunks.items()}}
     texts = [kernel_text(kernel.source, name, "kernel")]
     if kernel.single:
         texts.append(kernel_text(kernel.single.source, name, "single"))
@@ -48,7 +56,8 @@ def cuda_header(best: Best, name: str, file: str = "solver.h") -> str:
         **launch_statements(kernel, name),
         **buffer_statements(best, name),
         "options": " ".join(nvcc_options(kernel.options)),
-        "interface": interface(best, name, **_DECLARED) + (chunks_text(kernel.chunks, name) if kernel.chunks else ""),
+        **chunk_statements(kernel.chunks, name),
+        "interface": interface(best, name, **declared) + (chunks_text(kernel.chunks, name) if kernel.chunks else ""),
         "kernels": "\n\n".join(texts),
         "cells": cells(best, name, "__host__ __device__ inline", tables),
         "index_list": _index_list(best.storage.links, name) if best.storage.links else "",
@@ -65,10 +74,14 @@ _DECLARED = {
     "in_queue": ", which enqueues into a stream; NULL: into one of its own.",
     "queue_type": "struct CUstream_st *",
     "queue": "stream",
-    "more": "",
     "does": "Enqueue",
 }
 """Texts of the interface that hold for a GPU."""
+_SET_CHUNKS = """\
+/* Blocks along z of the next steps, {name}_chunks() at first: which number is the fastest may be timed. */
+int {name}_set_chunks({name}_solver *solver, long long chunks);
+"""
+_METHOD = "    void set_chunks(long long chunks) {{ check({name}_set_chunks(solver_, chunks)); }}\n"
 
 
 def _index_list(links: Links, name: str) -> str:

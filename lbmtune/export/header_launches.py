@@ -8,7 +8,7 @@ from lbmtune.codegen.program import BARRIER, FIRST_PLANE, LAST_PLANE, LIST, PARI
 from lbmtune.export.c_text import C_TYPES, filled, lines_of, real
 from lbmtune.records.best_json.document import Best
 from lbmtune.records.best_json.kernel import Buffer, Kernel, LaunchGeometry
-from lbmtune.records.best_json.law import CHUNKS, Chunks
+from lbmtune.records.best_json.law import CHUNKS, LIKELY, Chunks
 
 _ENTRY = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^\n]*?\)\s+)?(\w+)\(')
 _LINE_MARK = re.compile(r"^[ \t]*#line .*\n", re.MULTILINE)
@@ -63,13 +63,23 @@ def _by_parity(steps: Sequence[Sequence[LaunchGeometry]], name: str) -> Iterator
 
 
 def chunks_text(chunks: Chunks, name: str) -> str:
-    """Return the function of the number of chunks of planes."""
-    return filled("chunks", name=name, most=chunks.most, end=chunks.end)
+    """Return the functions of the number of chunks of planes."""
+    return filled("chunks", name=name, NAME=name.upper(), most=chunks.most, end=chunks.end, likely=LIKELY)
+
+
+def chunk_statements(chunks: Chunks | None, name: str) -> dict[str, str]:
+    """Return the member for the number of chunks, its first value, and the function that sets another one."""
+    if chunks is None:
+        return dict.fromkeys(("chunk_member", "first_chunks", "set_chunks"), "")
+    return {
+        "chunk_member": f"    long long {CHUNKS} = 1;  // blocks along z\n",
+        "first_chunks": f"        {CHUNKS} = {name}_chunks(nx, ny, nz);\n",
+        "set_chunks": filled("set_chunks", name=name, NAME=name.upper()),
+    }
 
 
 def _where(one: LaunchGeometry, name: str, space: str) -> str:
-    formulas = (f"{name}_{CHUNKS}(nx, ny, nz)" if formula == CHUNKS else formula for formula in one.grid_formula)
-    grid, block = ", ".join(formulas), ", ".join(map(str, one.block))
+    grid, block = ", ".join(one.grid_formula), ", ".join(map(str, one.block))
     shape = f"extents({grid}), extents({block}), {one.shared_bytes}, {one.mode}"
     return f"{space}::{_unique(one.entry, name, space)}, {shape}"
 

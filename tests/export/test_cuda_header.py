@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from lbmtune.api import Study
+from lbmtune.api.portfolios.numbers import chunks_of
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity, pipe, porous
@@ -26,6 +27,7 @@ from lbmtune.export.cuda_header import cuda_header
 from lbmtune.export.solver_text import default_name
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import describe_failure
+from lbmtune.model.machine.toml import read_machine
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.solver import equilibrium
 from scripts.random_domains import REFUSED, RIGHT, WRONG, chosen
@@ -42,10 +44,12 @@ from tests.support.kernels.headers import (
     pointer,
 )
 from tests.support.kernels.kernel_kinds import KINDS
+from tests.support.paths import RECORDED as RECORDED_SETS
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 NVCC = shutil.which("nvcc")
+H200 = RECORDED_SETS / "nvidia-h200" / "machine.toml"
 RANDOM = 13
 """Kernels on four random domains each."""
 
@@ -166,6 +170,34 @@ def test_graphs_launch_what_single_launches_do() -> None:
         found.append(solver.populations())
         solver.close()
     assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("schedule", ["uniform", "tapered"])
+@pytest.mark.parametrize("launch", ["call", "dependent"])
+def test_the_number_of_chunks_may_be_set_between_steps(schedule: str, launch: str) -> None:
+    """Each number gives what the one by formula does, also where a graph had another one; others are refused."""
+    case, config = KINDS["several steps of moments, which begin early"]
+    changes: dict[str, Any] = {"chunk_schedule": schedule, "launch": launch}
+    case, changed = replace(case, domain=(32, 9, 41)), replace(config, **changes)
+    found = best_of(case, changed)
+    chunks = chunks_of(case, changed, read_machine(H200), None)
+    assert chunks
+    found = replace(found, kernel=found.kernel.following(chunks))
+    library, states = compiled(found), []
+    library.made_set_chunks.argtypes = ctypes.c_void_p, ctypes.c_longlong
+    several = [chunks.count(case.domain), 1, 2, 3, 5]
+    for numbers in (several[:1], several):
+        solver = Exported(library, found, case)
+        solver.set_populations(oracle.random_state(case))
+        for _ in range(4):
+            for n in numbers:
+                solver("set_chunks", n)
+                solver("step", 5 * found.kernel.steps * 4 // len(numbers))
+        states.append(solver.populations())
+        for wrong in (0, -1, 1000, next(n for n in range(1, 41) if -(-41 // -(-41 // n)) != n)):
+            assert "leave a block without planes" in str(refused(solver, "set_chunks", wrong))
+        solver.close()
+    assert np.array_equal(*states)
 
 
 @pytest.mark.parametrize("storage", ["fp16s", "fp16c", "bf16"])

@@ -136,9 +136,14 @@ def test_a_header_counts_chunks_as_the_file_does(change, tmp_path: Path) -> None
     compiler = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     subprocess.run([*compiler, source, "-o", library], check=True)
     counted = ctypes.CDLL(str(library)).lbm_chunks
+    likely, numbers, several = ctypes.CDLL(str(library)).lbm_likely_chunks, (ctypes.c_longlong * LIKELY)(), 0
     counted.argtypes, counted.restype = [ctypes.c_longlong] * 3, ctypes.c_longlong
-    for domain in (*DOMAINS, (24, 24, 5), (65, 400, 77)):
+    for domain in (*DOMAINS, (24, 24, 5), (65, 400, 77), (79, 81, 73), (80, 167, 270), (512, 512, 512)):
         assert counted(*domain) == chunks.count(domain), domain
+        count = likely(*map(ctypes.c_longlong, domain), numbers)
+        assert tuple(numbers[:count]) == chunks.likely(domain), domain
+        several += count > 1
+    assert several > 2
 
 
 @pytest.mark.parametrize("config", [Direct(block=(64, 2, 1), cells_per_thread=2), TILES, replace(TILES, **TAPERED)])
