@@ -21,7 +21,7 @@ from lbmtune.search.regression.features import Array
 _CAUTION = 1.0
 """Errors of a law by which a kernel counts as slower where nobody measured."""
 _DOUBT = 2.0
-"""Errors of a law by which a file says that it may err. Of 423 left-out domains of seven runs, the best of the kernels
+"""Errors of a law by which a file says that it may err. Of 425 left-out domains of seven runs, the best of the kernels
 that are possible loses more than 3 % on 25 with 1, on 23 with 2, and on 23 if all six are possible."""
 _LEADER_ERROR = 0.03
 """Relative error, where nobody measured, of the law of a kernel like another one that is better known."""
