@@ -201,6 +201,12 @@ def by_the_model(found: Sequence[Row]) -> str:
     return f"By the model, of {len(off)}: speed within {MOST_OF_SPEED:.0%} of {close} (median {median(off):.1%})."
 
 
+def provenance(title: str) -> str:
+    """Return the cards of a recorded file, their driver and the date."""
+    found = json.loads(FILES[title].read_text(encoding="utf-8"))
+    return f"{found['devices']} {found['device']} of one host, driver {found['driver']}, {found['date']}."
+
+
 def page() -> str:
     """Return the page."""
     lines = [TEXT]
@@ -208,7 +214,7 @@ def page() -> str:
         found = rows(title)
         table = [HEAD, "|---|---|---|---|---|---|---|---|---|", *(f"| {' | '.join(row.cells)} |" for row in found)]
         counted = "\n".join(filter(None, (within(found), before_the_run(found), by_the_model(found))))
-        lines += [f"## {title}\n", f"{counted}\n", *table, ""]
+        lines += [f"## {title}\n", provenance(title), f"{counted}\n", *table, ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
