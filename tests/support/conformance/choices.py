@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from lbmtune.catalogue.collisions import COLLISIONS
-from lbmtune.catalogue.config import KernelConfig, Knob, completed, cpu, cuda, from_flat, knobs
+from lbmtune.catalogue.config import FAMILIES, KernelConfig, Knob, completed, cpu, cuda, from_flat, knobs
 from lbmtune.catalogue.families.rules import Limits, Rule, rules
 from lbmtune.catalogue.family_knobs import layout_knobs
 from lbmtune.catalogue.knobs import Acts
@@ -67,11 +67,13 @@ _SMALL_OF: Mapping[type[KernelConfig], Mapping[str, tuple[Any, ...]]] = {
     cuda.Sparse: {"block": ("8x1x1", "32x1x1", "64x1x1")},
 }
 """The same for one family."""
+_FITTED = (cuda.TemporalBlocking, cuda.Persistent, cuda.FaceExchange, cpu.MomentsWavefront)
+"""Families whose domain follows from the configuration: `parts` has their samples."""
 PAIRED: Mapping[str, tuple[type[KernelConfig], ...]] = {
-    "cuda": (cuda.Direct, cuda.Column, cuda.Sparse),
-    "cpu": (cpu.Direct, cpu.Sparse, cpu.Wavefront),
+    backend: tuple(record for record in families.values() if record not in _FITTED)
+    for backend, families in FAMILIES.items()
 }
-"""Families whose domain does not follow from the configuration: they have a covering array of all knobs."""
+"""All other families: they have a covering array of all knobs."""
 LIMITS = Limits(
     cores=2,
     numa_nodes=(2, 2),

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from lbmtune.catalogue.config import KernelConfig, cpu, cuda, defaults
+from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, KernelConfig, cpu, cuda, defaults
 from lbmtune.lattice import LATTICES
 from tests.support.conformance.choices import PAIRED, Choices, Sample, sample_of, values_of
 from tests.support.conformance.directed import Point, Search
@@ -80,7 +80,7 @@ def schemes_layouts_lattices(backend: str) -> tuple[Sample | Missing, ...]:
 
 def collisions_precisions(backend: str) -> Iterator[Sample | Missing]:
     """Every collision operator x lattice x precision on pull and AA, SoA."""
-    record = PAIRED[backend][0]
+    record = FAMILIES[backend][DEFAULT_FAMILY]
     values, search = values_of(record), _search(record)
     names = ("scheme", "collision", "lattice", "storage", "compute")
     for chosen in product(("pull", "aa"), *(values[name] for name in names[1:])):
