@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,23 +16,21 @@ from lbmtune import api
 from lbmtune.api.machines.devices import chosen, place, several
 from lbmtune.api.studies.folders import new_folder
 from lbmtune.backend.registry import backend_of
+from lbmtune.cli.arguments import study_options
 from lbmtune.cli.arguments.configs import settled
 from lbmtune.cli.arguments.kernels import of_catalogue, own_study
-from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, Sets, count, duration, option, written
+from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, Sets
 from lbmtune.cli.begun import begun_s
-from lbmtune.cli.completion import families as families_of_list
-from lbmtune.cli.completion import of_case, one_of, studies
 from lbmtune.cli.format import output
 from lbmtune.cli.format.studies.finished import print_study
 from lbmtune.cli.format.studies.foreseen import print_foreseen
 from lbmtune.cli.verbs.portfolio import search_portfolio
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
-from lbmtune.files.ranges import SEED, TRIALS
-from lbmtune.files.studyfile import STRATEGIES, base_study, check_acts, load_study, overridden
+from lbmtune.files.studyfile import base_study, check_acts, load_study, overridden
 from lbmtune.records.parts import AUTO, PartsAsked, ranked_parts
 from lbmtune.records.portfolio_store import holds_portfolio
 from lbmtune.records.remarks import race_text, speed_doubts, too_much_power
-from lbmtune.records.spec import OBJECTIVES, StudySpec
+from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.whole_files import HEADER
@@ -48,117 +46,40 @@ _NONE = "none"
 
 
 def study(
-    study_file: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="STUDY",
-            help="study file, or a shipped study (default: quick; box with a case option)",
-            autocompletion=studies,
-        ),
-    ] = None,
-    kernel: Annotated[
-        Path | None,
-        option(
-            "--kernel",
-            "FILE",
-            "a kernel of your own (.c or .cu, or its .toml), compiled and run; or lbmpy: kernels of lbmpy",
-        ),
-    ] = None,
+    study_file: study_options.StudyFile = None,
+    kernel: study_options.KernelFile = None,
     device: Device = None,
-    devices: Annotated[
-        str | None, option("--devices", "LIST", "several GPUs of one kind that measure side by side: 0,1 or all")
-    ] = None,
+    devices: study_options.SideBySide = None,
     parts: PartsOfOne = None,
-    cut: Annotated[
-        str | None,
-        option("--cut", "CUT", "with --devices or --parts: one domain cut over them: auto, z:2, 2x1x4 or bisection:8"),
-    ] = None,
-    weak: Annotated[
-        bool, typer.Option("--weak", help="with --cut: weak scaling, the case's domain on each device")
-    ] = False,
-    trials: Annotated[int | None, count("--trials", "N", "end after N trials", TRIALS, 100)] = None,
-    time: Annotated[
-        float | None, duration("--time", "time of the whole, from the start to the last file: 90s, 5m, 1h")
-    ] = None,
-    search_time: Annotated[float | None, duration("--search-time", "limit of the trials alone")] = None,
-    objective: Annotated[
-        str | None,
-        option("--objective", "NAMES", f"{', '.join(OBJECTIVES)}, or several for a Pareto set: mlups,footprint"),
-    ] = None,
-    max_footprint: Annotated[
-        str | None, option("--max-footprint", "SIZE", "largest memory of all buffers: 20GiB")
-    ] = None,
-    max_error: Annotated[
-        str | None,
-        option("--max-error", "E", "largest relative error of the velocity of a vortex after 1000 steps: 1e-4"),
-    ] = None,
-    max_power: Annotated[
-        str | None, option("--max-power", "WATTS", "largest mean power of a sustained run of the winner: 350")
-    ] = None,
-    target: Annotated[
-        str | None,
-        option(
-            "--target",
-            "SHARE",
-            "end at a share of the best predicted speed, 0.97, or of the ceiling, ceiling:0.97",
-        ),
-    ] = None,
-    strategy: Annotated[
-        str | None,
-        option(
-            "--strategy",
-            "NAME",
-            f"rule by which the next trial is chosen: {', '.join(STRATEGIES)} (default: auto)",
-            complete=one_of(STRATEGIES),
-        ),
-    ] = None,
-    domain: Annotated[str | None, option("--domain", "CELLS", "cells of the case, for example 300x200x500")] = None,
-    domains: Annotated[
-        str | None,
-        option("--domains", "RANGE", "a few kernels for all domains of a range, 64:512, or a list, 64,96x96x48,256"),
-    ] = None,
-    lattice: Annotated[
-        str | None, option("--lattice", "NAME", "lattice of the case", complete=of_case("lattice"))
-    ] = None,
-    collision: Annotated[
-        str | None, option("--collision", "NAME", "collision of the case", complete=of_case("collision"))
-    ] = None,
-    flow: Annotated[str | None, option("--flow", "NAME", "flow of the case", complete=of_case("flow"))] = None,
-    families: Annotated[
-        str | None,
-        option(
-            "--families",
-            "NAMES",
-            "all kernel families, or some: the values of their knobs are made for case and device",
-            complete=families_of_list,
-        ),
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="go on with the study in the output folder")] = False,
-    folder: Annotated[Path | None, written("FOLDER", "folder to write (default: one under lbmtune-studies)")] = None,
+    cut: study_options.CutOverParts = None,
+    weak: study_options.Weak = False,
+    trials: study_options.Trials = None,
+    time: study_options.WholeTime = None,
+    search_time: study_options.SearchTime = None,
+    objective: study_options.Objective = None,
+    max_footprint: study_options.MaxFootprint = None,
+    max_error: study_options.MaxError = None,
+    max_power: study_options.MaxPower = None,
+    target: study_options.TargetShare = None,
+    strategy: study_options.Strategy = None,
+    domain: study_options.Domain = None,
+    domains: study_options.Domains = None,
+    lattice: study_options.Lattice = None,
+    collision: study_options.Collision = None,
+    flow: study_options.Flow = None,
+    families: study_options.FamilyNames = None,
+    resume: study_options.Resume = False,
+    folder: study_options.OutputFolder = None,
     sets: Sets = None,
-    seed: Annotated[int | None, count("--seed", "N", "seed of the search", SEED, 2)] = None,
-    storage: Annotated[
-        str | None, option("--storage", "URL", "where Optuna keeps its trials (default: a journal in the study folder)")
-    ] = None,
+    seed: study_options.Seed = None,
+    storage: study_options.OptunaStorage = None,
     geometry: Geometry = None,
-    scratch: Annotated[
-        Path | None, option("--scratch", "FOLDER", "where a study with output writes its file (default: TMPDIR)")
-    ] = None,
-    refresh: Annotated[bool, typer.Option("--refresh", help="measure the device's bandwidths again first")] = False,
-    no_calibration: Annotated[
-        bool, typer.Option("--no-calibration", help="search an unknown device without calibrating it first")
-    ] = False,
-    sources: Annotated[
-        list[str] | None,
-        option("--from", "STUDY", "earlier study to learn from, may be repeated; or none (default: similar ones)"),
-    ] = None,
-    live: Annotated[
-        bool,
-        typer.Option("--live", help="also write live.html, a page that reloads itself while the study runs"),
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="say what would be searched, in what time and where; run nothing")
-    ] = False,
+    scratch: study_options.Scratch = None,
+    refresh: study_options.Refresh = False,
+    no_calibration: study_options.NoCalibration = False,
+    sources: study_options.Earlier = None,
+    live: study_options.Live = False,
+    dry_run: study_options.DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Search the fastest kernel; write report.html and best.json.
