@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, get_args, get_origin, get_type_hints
+from typing import Annotated, get_args, get_origin
 
 import pytest
 
@@ -24,6 +24,7 @@ from lbmtune.backend.cpu import compile_cpu
 from lbmtune.claims.store import append_group, read_claims
 from lbmtune.cli import main
 from lbmtune.cli.app import VERBS
+from lbmtune.cli.arguments.options import with_single_options
 from lbmtune.cli.verbs.study import _show as show_study
 from lbmtune.errors import InputError
 from lbmtune.files.studyfile import check_acts, load_study
@@ -443,7 +444,7 @@ def test_no_number_of_an_option_is_left_to_the_framework():
     for place in VERBS.values():
         module, _, function = place.place.partition(":")
         verb = getattr(importlib.import_module(f"lbmtune.cli.verbs.{module}"), function)
-        for name, hint in get_type_hints(verb, include_extras=True).items():
+        for name, hint in with_single_options(verb).__annotations__.items():
             kind, *options = get_args(hint) if get_origin(hint) is Annotated else [hint]
             if {int, float} & {kind, *get_args(kind)}:
                 numbers += 1

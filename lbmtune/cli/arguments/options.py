@@ -152,30 +152,53 @@ class Options:
     geometry: Geometry = None
 
 
+@dataclass(frozen=True)
+class InParts:
+    """The options of a domain that is cut into parts, on several devices, on one, or in several processes."""
+
+    devices: OnGpus = None
+    parts: PartsOfOne = None
+    cut: CutText = ""
+    coupling: CouplingText = None
+    halo: HaloLayers = None
+    ranks: InRanks = False
+
+
+_GROUPS = (Options, InParts)
 OnDevice = Annotated[Options, "study", "sets", "device", "studies", "geometry"]
 OnMachine = Annotated[Options, "study", "sets", "device", "machine", "studies", "geometry"]
 
 
 def with_single_options(verb: Callable[..., None]) -> Callable[..., None]:
-    """Return a verb as Typer takes it: its parameter `options`, if any, is taken apart into the options it names.
+    """Return a verb as Typer takes it: a parameter that groups options is taken apart into those that it names.
 
     Each verb has --quiet besides.
     """
     hints = {name: hint for name, hint in get_type_hints(verb, include_extras=True).items() if name != "return"}
-    shared = getattr(hints.get("options"), "__metadata__", ())
-    single = signature(Options, eval_str=True).parameters
     own = {name: one.replace(annotation=hints[name]) for name, one in signature(verb).parameters.items()}
+    groups = {name: (kind, _of_group(hint)) for name, hint in hints.items() if (kind := _kind(hint)) in _GROUPS}
 
     def call(**values: Any) -> None:
         if values.pop("quiet"):
             LOG.setLevel(logging.WARNING)
-        if shared:
-            values["options"] = Options(**{name: values.pop(name) for name in shared})
+        for group, (kind, options) in groups.items():
+            values[group] = kind(**{one.name: values.pop(one.name) for one in options})
         verb(**values)
 
-    lists = ([single[n] for n in shared] if name == "options" else [one] for name, one in own.items())
+    lists = (groups[name][1] if name in groups else [one] for name, one in own.items())
     named = [one.replace(kind=one.KEYWORD_ONLY) for several in lists for one in several]
     parameters = [*named, Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)]
     call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # which Typer reads
     call.__annotations__ = {one.name: one.annotation for one in parameters}
     return call
+
+
+def _kind(hint: Any) -> Any:
+    """Return the class of an annotation, with or without metadata."""
+    return getattr(hint, "__origin__", hint)
+
+
+def _of_group(hint: Any) -> list[Parameter]:
+    """Return the options of a group that an annotation names; all of them if it names none."""
+    known = signature(_kind(hint), eval_str=True).parameters
+    return [known[name] for name in getattr(hint, "__metadata__", known)]

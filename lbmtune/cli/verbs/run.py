@@ -12,18 +12,7 @@ from lbmtune.api.machines.devices import several
 from lbmtune.backend.ranks import Rank
 from lbmtune.backend.registry import this_rank
 from lbmtune.cli.arguments.configs import Subject, named, resolve, study_spec
-from lbmtune.cli.arguments.options import (
-    Config,
-    CouplingText,
-    CutText,
-    HaloLayers,
-    InRanks,
-    Json,
-    OnDevice,
-    OnGpus,
-    Options,
-    PartsOfOne,
-)
+from lbmtune.cli.arguments.options import Config, InParts, Json, OnDevice, Options
 from lbmtune.cli.format import output
 from lbmtune.cli.format.description import config_text
 from lbmtune.cli.format.kernels import accuracy_table, deviation, measurement_rows
@@ -38,13 +27,8 @@ LOG = logging.getLogger("lbmtune")
 def verify(
     config: Config,
     options: OnDevice,
+    asked: InParts,
     full_size: Annotated[bool, typer.Option("--full-size", help="also on the case's own domain")] = False,
-    devices: OnGpus = None,
-    parts: PartsOfOne = None,
-    cut: CutText = "",
-    coupling: CouplingText = None,
-    halo: HaloLayers = None,
-    ranks: InRanks = False,
     as_json: Json = False,
 ) -> None:
     """Check a configuration against the oracle, on small domains.
@@ -57,14 +41,16 @@ def verify(
         lbmtune verify best.json --full-size
     """
     subject = resolve(config, options).legal()
-    rank = _rank(options, devices, parts) if ranks else None
-    if where := _places(subject, options, devices, parts, rank):
+    rank = _rank(options, asked) if asked.ranks else None
+    if where := _places(subject, options, asked, rank):
         if full_size:
             raise InputError("--full-size is of one device; leave it out, or leave out --devices, --parts and --ranks.")
-        found = api.prove_parts(subject.case, subject.config, where, cut, coupling, depth=halo, rank=rank)
+        found = api.prove_parts(
+            subject.case, subject.config, where, asked.cut, asked.coupling, depth=asked.halo, rank=rank
+        )
         show_agreement(found, named(subject), as_json, quietly=_silent(rank))
         return
-    _alone(cut, coupling, halo)
+    _alone(asked)
     trials = api.prove(subject.case, subject.config, subject.device, full_size, study_spec(options).protocol)
     show_proofs(named(subject), trials, as_json)
 
@@ -94,12 +80,7 @@ def show_proofs(named_facts: Mapping[str, object], trials: list[Trial], as_json:
 def measure(
     config: Config,
     options: OnDevice,
-    devices: OnGpus = None,
-    parts: PartsOfOne = None,
-    cut: CutText = "",
-    coupling: CouplingText = None,
-    halo: HaloLayers = None,
-    ranks: InRanks = False,
+    asked: InParts,
     weak: Annotated[
         bool, typer.Option("--weak", help="with --devices: weak scaling, the case's domain on each device")
     ] = False,
@@ -115,11 +96,11 @@ def measure(
         lbmtune measure best.json --devices 0,1
     """
     subject = resolve(config, options).legal()
-    rank = _rank(options, devices, parts) if ranks else None
-    if where := _places(subject, options, devices, parts, rank):
-        _measure_parts(subject, where, cut, coupling, halo, rank, weak=weak, as_json=as_json)
+    rank = _rank(options, asked) if asked.ranks else None
+    if where := _places(subject, options, asked, rank):
+        _measure_parts(subject, where, asked, rank, weak=weak, as_json=as_json)
         return
-    _alone(cut, coupling, halo, weak=weak)
+    _alone(asked, weak=weak)
     machine = api.measured_machine(subject.device)
     protocol = study_spec(options).protocol
     if remark := idle_threads(subject.case, subject.config):
@@ -150,23 +131,16 @@ def accuracy(config: Config, options: OnDevice, as_json: Json = False) -> None:
 
 
 def _measure_parts(
-    subject: Subject,
-    where: tuple[str, ...],
-    cut: str,
-    coupling: str | None,
-    halo: int | None,
-    rank: Rank | None,
-    *,
-    weak: bool,
-    as_json: bool,
+    subject: Subject, where: tuple[str, ...], asked: InParts, rank: Rank | None, *, weak: bool, as_json: bool
 ) -> None:
     """Prove parts, then time them in turns with one device."""
-    proof = api.prove_parts(subject.case, subject.config, where, cut, coupling, depth=halo, rank=rank)
+    cut, coupling, depth = asked.cut, asked.coupling, asked.halo
+    proof = api.prove_parts(subject.case, subject.config, where, cut, coupling, depth=depth, rank=rank)
     if not proof.passed:
         show_agreement(proof, named(subject), as_json, quietly=_silent(rank))
     machine = None if rank else api.measured_machine(where[0])  # no model knows NCCL
     raced = api.race_parts(
-        subject.case, subject.config, where, proof.cut, coupling, weak=weak, machine=machine, depth=halo, rank=rank
+        subject.case, subject.config, where, proof.cut, coupling, weak=weak, machine=machine, depth=depth, rank=rank
     )
     if _silent(rank):
         return
@@ -177,9 +151,9 @@ def _measure_parts(
         print_race(raced, config_text(subject.config), proof)
 
 
-def _rank(options: Options, devices: str | None, parts: int | None) -> Rank:
+def _rank(options: Options, asked: InParts) -> Rank:
     """Return the rank of this process. Raises InputError."""
-    given = {"--device": options.device, "--devices": devices, "--parts": parts}
+    given = {"--device": options.device, "--devices": asked.devices, "--parts": asked.parts}
     if other := next((name for name, value in given.items() if value is not None), ""):
         raise InputError(f"--ranks does not go with {other}; leave one of them out: each rank has a GPU of its own.")
     return this_rank()
@@ -190,22 +164,20 @@ def _silent(rank: Rank | None) -> bool:
     return rank is not None and rank.number > 0
 
 
-def _places(
-    subject: Subject, options: Options, devices: str | None, parts: int | None, rank: Rank | None
-) -> tuple[str, ...]:
+def _places(subject: Subject, options: Options, asked: InParts, rank: Rank | None) -> tuple[str, ...]:
     """Return the device of each part, which of ranks is that of this one; none if there is one. Raises InputError."""
     if rank is not None:
         return (str(rank.local),) * rank.count
-    if devices is None:
-        return (subject.device,) * parts if parts else ()
-    if options.device is not None or parts is not None:
-        other = "--parts" if parts is not None else "--device"
-        raise InputError(f"--devices {devices} does not go with {other}; leave one of them out.")
-    return several(devices)
+    if asked.devices is None:
+        return (subject.device,) * asked.parts if asked.parts else ()
+    if options.device is not None or asked.parts is not None:
+        other = "--parts" if asked.parts is not None else "--device"
+        raise InputError(f"--devices {asked.devices} does not go with {other}; leave one of them out.")
+    return several(asked.devices)
 
 
-def _alone(cut: str, coupling: str | None, halo: int | None, *, weak: bool = False) -> None:
+def _alone(asked: InParts, *, weak: bool = False) -> None:
     """Refuse options of several devices. Raises InputError."""
-    given = {"--cut": cut, "--coupling": coupling, "--halo": halo, "--weak": weak}
+    given = {"--cut": asked.cut, "--coupling": asked.coupling, "--halo": asked.halo, "--weak": weak}
     if name := next((name for name, value in given.items() if value), ""):
         raise InputError(f"{name} goes with --devices, --parts or --ranks; add one of them.")
