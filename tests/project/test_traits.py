@@ -19,8 +19,6 @@ FORMATS = {"kind"}
 BACKENDS_ASKED = {
     "backend/cpu/__init__.py": 1,  # the name of a device
     "measure/profiling/profiler_target.py": 1,
-    "api/portfolios/exported.py": 1,
-    "api/portfolios/numbers.py": 2,
 }
 FAMILIES_ASKED = {
     "claims/run.py": 1,

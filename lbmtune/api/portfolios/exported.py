@@ -9,6 +9,7 @@ from string import Template
 from lbmtune import __version__
 from lbmtune.api.exporting import write_kernel
 from lbmtune.api.portfolios.result import BEST
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.codegen.skeleton import skeleton
 from lbmtune.errors import InputError
 from lbmtune.export.portfolio_rule import rule_header
@@ -36,7 +37,7 @@ def export_portfolio(
     chosen = name or re.sub(r"\W+", "_", best.study).strip("_").lower()
     text = rule_header(portfolio, chosen, best.lbmtune)
     place = path or folder / chosen
-    count, on_cpu = len(portfolio.kernels), best.kernel.target == "cpu"
+    count, on_cpu = len(portfolio.kernels), BACKENDS[best.kernel.target].shares_host
     for number in range(1, count + 1):
         each = f"{chosen}_{number}"
         beside = place / (each if kind == "bundle" else f"{each}.h")

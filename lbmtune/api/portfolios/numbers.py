@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
-from lbmtune.catalogue.backend_records import CudaConfig
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.catalogue.limits import SECTOR_BYTES
@@ -81,7 +81,7 @@ def numbers_of(
     knobs: Any = config
     if chunks and knobs.chunk_schedule == "tapered":
         return _of_tapered(config, launch, places)
-    if isinstance(config, CudaConfig) and config.reads_halo and case.stencil.dimensions == 3:
+    if BACKENDS[config.backend].thread_blocks and config.reads_halo and case.stencil.dimensions == 3:
         return _of_columns(config, launch, places, CHUNKS if chunks else _blocks(launch, 2))
     blocks, covered = f"{_columns(launch)} * {_blocks(launch, 2)}", prod(launch.covers)
     return (
@@ -149,7 +149,7 @@ def _beyond_cache(case: Case, config: KernelConfig, machine: Machine) -> tuple[s
 
 def _places(case: Case, config: KernelConfig, machine: Machine, resources: Resources | None) -> int:
     """Return the blocks that the device holds at once, as far as it is known."""
-    known = resources if isinstance(config, CudaConfig) else None
+    known = resources if BACKENDS[config.backend].thread_blocks else None
     found = known and occupancy(case, config, known, machine.environment.architecture)  # type: ignore[arg-type]
     return max(1, machine.multiprocessors) * (found[0] if found else 1)
 

@@ -19,11 +19,10 @@ from lbmtune.api.portfolios.laws import Laws
 from lbmtune.api.portfolios.proofs import Proofs
 from lbmtune.api.portfolios.result import TOLERANCE, Chosen, Unseen, chosen_of, pooled, unseen_of, write_portfolio
 from lbmtune.api.portfolios.sampling import TEACH, Sampling
+from lbmtune.api.portfolios.searches import name_of, search_domains
 from lbmtune.api.portfolios.teaching import most_doubtful
-from lbmtune.api.studies.earlier import teaches
 from lbmtune.api.studies.folders import study_of_domain
 from lbmtune.api.studies.results import Study
-from lbmtune.api.studies.run import study
 from lbmtune.backend.registry import open_device
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.measure.workers.evaluate import Evaluator
@@ -40,15 +39,12 @@ from lbmtune.records.portfolio_store import (
     append_domain,
     read_domains,
 )
-from lbmtune.records.spec import StudySpec
-from lbmtune.records.store import holds_study, read_study
+from lbmtune.records.store import holds_study
 from lbmtune.search.clock import Clock
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.lock import device_locks
 from lbmtune.search.portfolio.plan import planned
 
-_LEAST_SEARCHES = 2
-"""Studies that are run even if the start of each takes the time of several."""
 _OF_EACH, _NEAR = 6, 0.9
 """Kernels of each study that are contenders, and the share of its best speed from which on they are."""
 _LOOKED_AT = 100
@@ -73,11 +69,6 @@ _NEARLY = 0.8
 """Share of the speed of the fastest kernel, by laws, below which the last resort is not measured beside the default."""
 
 
-def name_of(domain: Int3) -> str:
-    """Return the name of the folder of a domain."""
-    return "x".join(map(str, domain))
-
-
 @dataclass
 class Run:
     """A portfolio in its folder. machine: the description of the device."""
@@ -94,39 +85,8 @@ class Run:
 
     def search(self) -> None:
         """Run the studies that have not ended yet, the largest domain first; each learns from those before it."""
-        plan, (*others, largest) = planned(self.clock.limit_s), self.asked.searched
-        domains, limit_s = (largest, *others), plan.searches * plan.search_s
-        for number, domain in enumerate(domains, 1):
-            place = study_of_domain(self.folder, domain)
-            begun = holds_study(place)
-            if begun and read_study(place).header.finished:
-                continue
-            if number > _LEAST_SEARCHES and 0 < limit_s < self.clock.spent_s:
-                self.left_out.append(f"studies of {len(domains) - number + 1} of {len(domains)} domains")
-                break
-            left_s = (len(domains) * plan.search_s - self.clock.spent_s) / (len(domains) - number + 1)
-            spec = self._spec_on(domain, max(left_s, 0.5 * plan.search_s))
-            LOG.info("domain %d of %d: %s", number, len(domains), name_of(domain))
-            earlier = [study_of_domain(self.folder, one) for one in domains if one != domain]
-            study(
-                spec,
-                self.device,
-                place,
-                resume=begun,
-                sources=None if begun else [one for one in earlier if teaches(one)],
-                observer=self.observer,
-                machine=self.machine,
-            )
-
-    def _spec_on(self, domain: Int3, seconds: float) -> StudySpec:
-        """Return the study of a domain: without runs of seconds, which say nothing of other domains."""
-        spec = self.asked.spec
-        return replace(
-            spec,
-            name=f"{spec.name}-{name_of(domain)}",
-            case=replace(spec.case, domain=domain),
-            budget=replace(spec.budget, seconds=seconds),
-            protocol=replace(spec.protocol, sustained_top=0, profiled=0),
+        self.left_out += search_domains(
+            self.asked, self.device, self.folder, clock=self.clock, observer=self.observer, machine=self.machine
         )
 
     def measure(self) -> Best:
