@@ -8,7 +8,7 @@ INPUTS    := pyproject.toml constraints-dev.txt
 INSTALLED := $(VENV)/.installed$(EXTRA:%=-%)
 DEVELOP   := $(VENV)/.installed-dev
 
-.PHONY: help study test test-durations test-slow test-peer check docs nvrtc-all conformance fuzz model-report profiles peer-cpu search-contest kills domains headers lowest gpu wheel clean
+.PHONY: help study test test-landing test-durations test-slow test-peer check docs nvrtc-all conformance fuzz model-report profiles peer-cpu search-contest kills domains headers lowest gpu wheel clean
 
 help:  ## print this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,14 +17,21 @@ study: $(INSTALLED)  ## tune on GPU 0, or on the CPU where there is none
 	$(BIN)/lbmtune study $(if $(filter --device --device=% -d,$(ARGS)),,--device $(if $(EXTRA),0,cpu)) $(ARGS)
 
 # bytecode is kept even where the environment says otherwise: the tests begin hundreds of processes
-test test-slow: export PYTHONDONTWRITEBYTECODE :=
+test test-landing test-durations test-slow: export PYTHONDONTWRITEBYTECODE :=
+SPREAD := --numprocesses 3 --dist loadfile --no-loadscope-reorder
+
 test: $(DEVELOP)  ## the tests of every day (ARGS="-k NAME": some of them)
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest $(SPREAD) -m "not slow and not landing" $(ARGS)
 
-test-durations: ARGS += --store-durations
-test-durations: test  ## make test, and keep the processor seconds of each file: the longest begin first
+test-landing: $(DEVELOP)  ## the tests that take longer, and run before a change lands
+	$(BIN)/python -m pytest $(SPREAD) -m "landing and not slow" $(ARGS)
 
-test-slow: $(DEVELOP)  ## what make test leaves out: every sample of the thinned tests
+# what the first of several tests computes for all is found where tests run by themselves
+test-durations: $(DEVELOP)  ## both, and keep the processor seconds of each test: which are for every day follows from them
+	$(BIN)/python -m pytest $(SPREAD) --store-durations anew
+	$(BIN)/python -m pytest $(SPREAD) --store-durations longer -m "not slow and not landing"
+
+test-slow: $(DEVELOP)  ## what both leave out: every sample of the thinned tests
 	$(BIN)/python -m pytest --numprocesses 3 -m slow $(ARGS)
 
 check: $(DEVELOP)  ## ruff, mypy --strict and the import contracts

@@ -10,23 +10,21 @@ import ctypes
 import gc
 import importlib
 import importlib.util
-import json
 import os
 import signal
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import suppress
-from math import inf
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import once
-from tests.support.thinning import Fact, drawn, facts
+from tests.support import durations, once
+from tests.support.thinning import Fact, drawn, facts, few
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 SPARED = ("gpu", "peer")
@@ -60,30 +58,24 @@ settings.register_profile(
 settings.load_profile("lbmtune")
 
 
-DURATIONS = Path(__file__).with_name("durations.json")
-"""Processor seconds of each test file and of what it starts, by its path; written by `make test-durations`.
-
-They are nearly the same on a machine that does other things, too.
-"""
-TOOK = pytest.StashKey[dict[str, float]]()
-"""The same of this run."""
 PROCESSOR_S = pytest.StashKey[float]()
 """Processor seconds of this process and of those that it has waited for, up to the last report."""
-
-
+EVERY_DAY_S = pytest.StashKey[float]()
+"""Processor seconds that the collected tests of every day are known to take."""
 THINNED = pytest.StashKey[dict[str, tuple[list[frozenset[Fact]], set[int]]]]()
 """Of each thinned test: what its samples say, and the numbers of those for every day."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--store-durations", action="store_true", help=f"write {DURATIONS.name} anew")
+    how = f"write {durations.DURATIONS.name}: anew, or what takes longer than known"
+    parser.addoption("--store-durations", choices=("anew", "longer"), help=how)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     let_children_be_interrupted()
-    config.stash[TOOK] = defaultdict(float)
-    if config.getoption("--store-durations") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(_Durations(config.stash[TOOK]))
+    config.pluginmanager.register(_LongestFirst())
+    if (how := config.getoption("--store-durations")) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Durations({} if how == "anew" else durations.read()))
 
 
 def let_children_be_interrupted() -> None:
@@ -97,23 +89,26 @@ def let_children_be_interrupted() -> None:
 
 
 class _Durations:
-    """Sums up the processor seconds of the tests of each file, and writes them at the end of a run."""
+    """Sums up the processor seconds of each test over its samples, and writes them at the end of a run."""
 
-    def __init__(self, took: dict[str, float]) -> None:
-        self._took = took
+    def __init__(self, known: Mapping[str, float]) -> None:
+        self._known, self._took = known, defaultdict[str, float](float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._took[_file(report.nodeid)] += getattr(report, "processor_s", 0.0)
+        self._took[durations.test_of(report.nodeid)] += getattr(report, "processor_s", 0.0)
 
     def pytest_sessionfinish(self) -> None:
-        kept = {name: seconds for name, seconds in json.loads(DURATIONS.read_text()).items() if Path(name).is_file()}
-        longest = sorted({**kept, **self._took}.items(), key=lambda item: -item[1])
-        text = json.dumps({name: max(round(seconds, 1), 0.1) for name, seconds in longest}, indent=1)
-        DURATIONS.write_text(f"{text}\n")
+        names = self._known.keys() | self._took.keys()
+        durations.write({name: max(self._known.get(name, 0.0), self._took.get(name, 0.0)) for name in names})
 
 
-def _file(nodeid: str) -> str:
-    return nodeid.partition("::")[0]
+class _LongestFirst:
+    """Has the longest files begin first, so that none is left alone at the end; before them new ones, maybe long."""
+
+    @pytest.hookimpl(trylast=True)  # of what other hooks have left
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        seconds = durations.seconds_of_files([item.nodeid for item in items], durations.read())
+        items.sort(key=lambda item: -seconds[item.nodeid.partition("::")[0]])
 
 
 def pytest_collection(session: pytest.Session) -> None:
@@ -131,10 +126,8 @@ def pytest_collection(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    # the longest files begin first, so that none is left alone at the end; before them new ones, which may be long
-    seconds = json.loads(DURATIONS.read_text())
-    items.sort(key=lambda item: -seconds.get(_file(item.nodeid), inf))
     _thin(config, items)
+    config.stash[EVERY_DAY_S] = _spare(items)
     missing = _why_no_gpu() if any(item.get_closest_marker("gpu") for item in items) else ""
     for item in items:
         if item.get_closest_marker("peer") and not HAS_PEER:
@@ -175,6 +168,30 @@ def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
         for number, sample in enumerate(samples):
             if number not in kept:
                 sample.add_marker(pytest.mark.slow)
+
+
+def _spare(items: list[pytest.Item]) -> float:
+    """Of tests that take long, as many samples as they have time for are for every day, the others for landings.
+
+    Returns the seconds of those for every day.
+    """
+    tests: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if not any(map(item.get_closest_marker, ("slow", "landing"))):
+            tests[durations.test_of(item.nodeid)].append(item)
+    known, every_day_s = durations.read(), 0.0
+    for name in known.keys() & tests.keys():
+        samples = tests[name]
+        kept = few([facts(_parameters(one)) for one in samples], durations.for_every_day(known[name], len(samples)))
+        every_day_s += known[name] * len(kept) / len(samples)
+        for number, sample in enumerate(samples):
+            if number not in kept:
+                sample.add_marker(pytest.mark.landing)
+    return every_day_s
+
+
+def _parameters(item: pytest.Item) -> Mapping[str, Any]:
+    return item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
 
 
 @pytest.hookimpl(trylast=True)

@@ -8,6 +8,8 @@ import pytest
 
 from scripts.recorded.couplings_page import FILES, PAGE, Row, before_the_run, foretold, page, rows
 
+pytestmark = pytest.mark.landing  # the first test computes all predictions for the others
+
 TWO, OTHERS, FOUR = FILES
 BEST = {
     "one-step fp32 aosoa": (0.99, 38_500),

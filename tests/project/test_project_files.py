@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import tomllib
 from collections import Counter
 
+import pytest
+
 import lbmtune
 from lbmtune.catalogue.config import FAMILIES, backend_knobs
 from lbmtune.records.legacy.configurations import RENAMED
+from tests.conftest import EVERY_DAY_S
+from tests.support import durations
 from tests.support.paths import ROOT
+
+DURATIONS = durations.read()
+STARTS_S = 40.0
+"""Seconds on two cores in which pytest and its workers start and collect."""
 
 
 def test_the_version_is_the_newest_of_the_changelog_and_the_one_to_cite() -> None:
@@ -50,10 +57,17 @@ def test_folders_of_the_guide_for_contributors_exist() -> None:
         assert path.is_dir() or path.with_suffix(".py").is_file() or path.parent.is_dir(), name
 
 
-def test_every_file_whose_duration_is_kept_is_a_test() -> None:
-    kept = json.loads((ROOT / "tests" / "durations.json").read_text())
-    assert len(kept) > 10
-    assert all(re.fullmatch(r"tests/[\w/]+/test_\w+\.py", name) and seconds > 0 for name, seconds in kept.items())
+def test_every_test_whose_duration_is_kept_is_there() -> None:
+    texts = {path.relative_to(ROOT).as_posix(): path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
+    assert len(DURATIONS) > 100
+    for test, seconds in DURATIONS.items():
+        file, *_, name = test.split("::")
+        assert f"def {name}(" in texts[file], test
+        assert seconds > 0
+
+
+def test_tests_of_every_day_take_less_than_six_minutes_on_two_cores(request: pytest.FixtureRequest) -> None:
+    assert request.config.stash[EVERY_DAY_S] < 2 * (360 - STARTS_S)
 
 
 def test_python_versions_are_those_that_the_classifiers_name() -> None:

@@ -24,6 +24,8 @@ from tests.shim.device import COMPILER, HostDevice
 from tests.support.kernels.kernel_kinds import KINDS
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.landing  # tests share a program that takes long to compile
+
 DOCS = ROOT / "docs" / "guide" / "best-json.md"
 CHANGED_OMEGA = 1.1
 Call = tuple[str, ...]

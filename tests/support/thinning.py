@@ -50,6 +50,15 @@ def drawn(
     return {*kept, *others[: max(0, -(-len(samples) // one_in) - len(kept))]}
 
 
+def few(samples: Sequence[frozenset[Hashable]], count: int) -> set[int]:
+    """Numbers of so many samples, such that they have as many of the facts as a greedy choice finds."""
+    order = random.Random(len(samples)).sample(range(len(samples)), len(samples))
+    if count >= len(samples):
+        return {*order}
+    chosen = _cover(samples, order, [1.0] * len(samples))[:count] if count else []
+    return {*chosen, *[n for n in order if n not in chosen][: count - len(chosen)]}
+
+
 def _cover(samples: Sequence[frozenset[Hashable]], order: Sequence[int], costs: Sequence[float]) -> list[int]:
     """Take what is new for the least; leave out again what later ones have made needless, the dearest first."""
     missing, kept = set[Hashable]().union(*samples), list[int]()

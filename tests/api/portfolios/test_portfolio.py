@@ -41,6 +41,8 @@ from scripts.measurements import portfolios as script
 from tests.shim.device import COMPILER
 from tests.support.studies import fake_study
 
+pytestmark = pytest.mark.landing  # tests share a portfolio that takes long
+
 SPEC = fake_study.spec(
     axes={
         "scheme": ("aa", "pull"),

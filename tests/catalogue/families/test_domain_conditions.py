@@ -18,6 +18,8 @@ from lbmtune.records.best_json.domain import DomainLimit, DomainRules, evaluated
 from scripts.random_domains import LIMITS, chosen, domains, refusal, refused_by
 from tests.support.conformance.choices import Sample
 
+pytestmark = pytest.mark.landing  # tests share a list that takes long
+
 KERNELS, DOMAINS = 24, 40
 """Of a family, and of a kernel."""
 LARGE = (4096, 65_535, 65_536, 131_070, 131_071, 524_281, 2**24, 2**30, 2**31 - 1, 2**31)

@@ -7,6 +7,8 @@ import pytest
 from lbmtune.files.claimsfile import load_documents, parse_document
 from scripts.recorded import against_published as table
 
+pytestmark = pytest.mark.landing  # tests share a table that takes long
+
 DOCUMENT = """
 name = "tried"
 title = "T"
