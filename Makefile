@@ -26,12 +26,12 @@ test: $(DEVELOP)  ## the tests of every day (ARGS="-k NAME": some of them)
 test-landing: $(DEVELOP)  ## the tests that take longer, and run before a change lands
 	$(BIN)/python -m pytest $(SPREAD) -m "landing and not slow" $(ARGS)
 
-# what the first of several tests computes for all is found where tests run by themselves
-test-durations: $(DEVELOP)  ## both, and keep the processor seconds of each test: which are for every day follows from them
+# tests share what the first of them computes; without those for landings another test comes first, and takes that time
+test-durations: $(DEVELOP)  ## all tests but slow ones, and keep their processor seconds, from which those of every day follow
 	$(BIN)/python -m pytest $(SPREAD) --store-durations anew
 	$(BIN)/python -m pytest $(SPREAD) --store-durations longer -m "not slow and not landing"
 
-test-slow: $(DEVELOP)  ## what both leave out: every sample of the thinned tests
+test-slow: $(DEVELOP)  ## what both make test and test-landing leave out: every sample of the thinned tests
 	$(BIN)/python -m pytest --numprocesses 3 -m slow $(ARGS)
 
 check: $(DEVELOP)  ## ruff, mypy --strict and the import contracts

@@ -60,6 +60,8 @@ settings.load_profile("lbmtune")
 
 PROCESSOR_S = pytest.StashKey[float]()
 """Processor seconds of this process and of those that it has waited for, up to the last report."""
+EACH_S = pytest.StashKey[dict[str, float]]()
+"""Processor seconds of each collected sample, as far as they are known."""
 EVERY_DAY_S = pytest.StashKey[float]()
 """Processor seconds that the collected tests of every day are known to take."""
 THINNED = pytest.StashKey[dict[str, tuple[list[frozenset[Fact]], set[int]]]]()
@@ -106,9 +108,12 @@ class _LongestFirst:
     """Has the longest files begin first, so that none is left alone at the end; before them new ones, maybe long."""
 
     @pytest.hookimpl(trylast=True)  # of what other hooks have left
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        seconds = durations.seconds_of_files([item.nodeid for item in items], durations.read())
-        items.sort(key=lambda item: -seconds[item.nodeid.partition("::")[0]])
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        each, seconds = config.stash[EACH_S], dict[str, float]()
+        for item in items:
+            file = durations.file_of(item.nodeid)
+            seconds[file] = seconds.get(file, 0.0) + each[item.nodeid]
+        items.sort(key=lambda item: -seconds[durations.file_of(item.nodeid)])
 
 
 def pytest_collection(session: pytest.Session) -> None:
@@ -127,7 +132,13 @@ def pytest_collection(session: pytest.Session) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     _thin(config, items)
-    config.stash[EVERY_DAY_S] = _spare(items)
+    _spare(items)
+    config.stash[EACH_S] = each = durations.each(
+        [item.nodeid for item in items if not item.get_closest_marker("slow")], durations.read()
+    )
+    every_day = (item.nodeid for item in items if not item.get_closest_marker("landing"))
+    config.stash[EVERY_DAY_S] = sum(each.get(name, 0.0) for name in every_day)
+    each.update({item.nodeid: 0.0 for item in items if item.nodeid not in each})
     missing = _why_no_gpu() if any(item.get_closest_marker("gpu") for item in items) else ""
     for item in items:
         if item.get_closest_marker("peer") and not HAS_PEER:
@@ -170,24 +181,19 @@ def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
                 sample.add_marker(pytest.mark.slow)
 
 
-def _spare(items: list[pytest.Item]) -> float:
-    """Of tests that take long, as many samples as they have time for are for every day, the others for landings.
-
-    Returns the seconds of those for every day.
-    """
+def _spare(items: list[pytest.Item]) -> None:
+    """Leave to landings what tests that take long have no time for every day: the others of their samples."""
     tests: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if not any(map(item.get_closest_marker, ("slow", "landing"))):
             tests[durations.test_of(item.nodeid)].append(item)
-    known, every_day_s = durations.read(), 0.0
+    known = durations.read()
     for name in known.keys() & tests.keys():
         samples = tests[name]
         kept = few([facts(_parameters(one)) for one in samples], durations.for_every_day(known[name], len(samples)))
-        every_day_s += known[name] * len(kept) / len(samples)
         for number, sample in enumerate(samples):
             if number not in kept:
                 sample.add_marker(pytest.mark.landing)
-    return every_day_s
 
 
 def _parameters(item: pytest.Item) -> Mapping[str, Any]:

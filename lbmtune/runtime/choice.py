@@ -15,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from lbmtune.backend.registry import open_device
+from lbmtune.cores import usable_cores
 from lbmtune.errors import InputError
 from lbmtune.records import Environment
 from lbmtune.records.best_json.document import Best, encode_best
@@ -24,6 +25,7 @@ from lbmtune.records.store import cache_folder
 from lbmtune.records.whole_files import write_atomically
 from lbmtune.regular_file import regular_bytes
 from lbmtune.runtime.solver import Solver
+from lbmtune.version import __version__
 
 LOG = logging.getLogger("lbmtune")
 _FEWEST = 2
@@ -41,9 +43,14 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class Timed:
-    """The speeds of launches on a domain. mlups: of each, by place of the kernel and chunks, as the rule ranks them."""
+    """The speeds of launches on a domain. mlups: of each, as the rule ranks them; 0 if it does not run here."""
 
     mlups: tuple[tuple[Candidate, float], ...]
+
+    @property
+    def runs(self) -> tuple[tuple[Candidate, float], ...]:
+        """Return the launches that run here."""
+        return tuple(one for one in self.mlups if one[1] > 0)
 
 
 def measured(
@@ -60,32 +67,44 @@ def measured(
     load: returns the flow of a kernel on that domain. Speeds are kept in the user's cache, for this file, device and
     domain. Raises InputError.
     """
-    candidates = whole.portfolio.candidates(domain) if whole.portfolio else ()
+    choice = _choice(whole, usual, path, device, domain, load)
+    LOG.info("%s", choice.said)
+    return choice
+
+
+def _choice(
+    whole: Best,
+    usual: Best,
+    path: str | os.PathLike[str],
+    device: str,
+    domain: Int3,
+    load: Callable[[Best], Solver],
+) -> Choice:
+    if whole.portfolio is None:
+        return Choice(usual, f"{path} holds no portfolio: nothing was timed.")
+    candidates = whole.portfolio.candidates(domain)
     if len(candidates) < _FEWEST:
         return Choice(usual, f"{path} holds no other kernel that may be faster on this domain: none was timed.")
     kept = _place(whole, open_device(device).environment, domain)
     found = _read(kept, candidates)
     if found is None:
-        speeds = ((one, _mlups(whole.of_portfolio(*_on(one, domain)), load)) for one in candidates)
-        found = Timed(tuple((one, mlups) for one, mlups in speeds if mlups))
-        if len(found.mlups) < _FEWEST:
-            return Choice(usual, f"no other kernel of {path} that may be faster runs here: none was timed.")
+        found = Timed(tuple((one, _mlups(whole.of_portfolio(*_on(one, domain)), load)) for one in candidates))
+        if not found.runs:
+            return Choice(usual, f"no kernel of {path} that may be the fastest runs here: nothing was timed.")
         _keep(kept, found)
-    choice = _fastest(whole, path, domain, found)
-    LOG.info("%s", choice.said)
-    return choice
+    return _fastest(whole, path, domain, found)
 
 
 def _fastest(whole: Best, path: str | os.PathLike[str], domain: Int3, found: Timed) -> Choice:
-    (first, first_mlups), kernels = found.mlups[0], {one.place for one, _ in found.mlups}
-    fastest, mlups = max(found.mlups, key=lambda one: one[1])
+    (first, first_mlups), kernels = found.mlups[0], {one.place for one, _ in found.runs}
+    fastest, mlups = max(found.runs, key=lambda one: one[1])
     best = whole.of_portfolio(*_on(fastest, domain))
     extents = "x".join(map(str, domain))
-    timed = f"the fastest of {len(found.mlups)} launches of {len(kernels)} kernels, timed on {extents}"
+    timed = f"the fastest of {len(found.runs)} launches of {len(kernels)} kernels, timed on {extents}"
     if fastest == first:
-        return Choice(best, f"It is {timed}: {mlups:,.0f} MLUPS.")
-    speeds = f"{mlups:,.0f} MLUPS; the other one has {first_mlups:,.0f}"
-    return Choice(best, f"{best.key} of {path} is taken instead: {timed}, {speeds}.")
+        return Choice(best, f"{best.key} of {path} is {timed}: {mlups:,.0f} MLUPS.")
+    rule = f"that of the rule has {first_mlups:,.0f}" if first_mlups else "that of the rule does not run here"
+    return Choice(best, f"{best.key} of {path} is taken instead: {timed}, {mlups:,.0f} MLUPS; {rule}.")
 
 
 def _on(one: Candidate, domain: Int3) -> tuple[int, Int3, int | None]:
@@ -98,10 +117,10 @@ def _mlups(alone: Best, load: Callable[[Best], Solver]) -> float:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they come again with what is taken in the end
             flow = load(alone)
+            return flow.case.sites / (1e6 * _seconds(flow))
     except InputError as error:
         LOG.info("%s is not timed: %s", alone.key, error)
         return 0.0
-    return flow.case.sites / (1e6 * _seconds(flow))
 
 
 def _seconds(flow: Solver) -> float:
@@ -113,8 +132,8 @@ def _seconds(flow: Solver) -> float:
 
 def _place(best: Best, here: Environment, domain: Int3) -> Path:
     """Return the file of the cache for a best.json on a device and a domain."""
-    device = (here.device, here.architecture, here.driver, here.runtime, here.compiler)
-    named = msgspec.json.encode((hashlib.sha256(encode_best(best)).hexdigest(), device, domain))
+    device = (here.device, here.architecture, here.driver, here.runtime, here.compiler, usable_cores())
+    named = msgspec.json.encode((hashlib.sha256(encode_best(best)).hexdigest(), __version__, device, domain))
     return cache_folder("choices") / f"{hashlib.sha256(named).hexdigest()[:32]}.json"
 
 
@@ -124,8 +143,7 @@ def _read(path: Path, candidates: tuple[Candidate, ...]) -> Timed | None:
         found = msgspec.json.decode(regular_bytes(path), type=Timed)
     except (OSError, msgspec.DecodeError):
         return None
-    known = {one for one, mlups in found.mlups if mlups > 0}
-    return found if len(known) >= _FEWEST and known <= {*candidates} else None
+    return found if tuple(one for one, _ in found.mlups) == candidates and found.runs else None
 
 
 def _keep(path: Path, found: Timed) -> None:

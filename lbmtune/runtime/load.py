@@ -73,7 +73,7 @@ def load(
     several: dict[str, Any] = {"devices": devices, "ranks": ranks, "cut": cut, "coupling": coupling}
     whole = read_best(Path(path))
     best = for_domain(whole, domain, path)
-    if measure and (ranks or devices is not None):
+    if measure and (ranks or devices is not None or cut or coupling):
         raise InputError("measure=True is not supported for several devices (leave it out): it times one alone.")
     if measure and domain is None:
         domain = whole.case.domain

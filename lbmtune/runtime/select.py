@@ -180,12 +180,12 @@ def _unlike(wanted: Case, recorded: Case) -> str:
 def _candidates(path: Path, best: Best, case: Case, here: Environment) -> Iterator[_Candidate]:
     """Yield the kernels of a file: that for the domain first, then the others, which are fallbacks."""
     device, said = _device_distance(best.environment, here)
-    domain, measured = _domain_distance(best, case.domain)
+    domain, where = _domain_distance(best, case.domain)
     for number, (config, mlups, made) in enumerate(_kernels(best, case.domain)):
         what = "the kernel of the file" if number == 0 else "the next kernel of the file"
         if best.portfolio:
             what = f"{what} for this domain" if number == 0 else "another kernel of the portfolio"
-        why = f"{config.key} of {path} is taken: {what}, {measured}; {said}."
+        why = f"{config.key} of {path} is taken: {what}, {where}; {said}."
         yield _Candidate(path, best, config, made, (device, domain, -mlups), why, number == 0)
 
 

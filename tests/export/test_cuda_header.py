@@ -194,7 +194,8 @@ def test_the_number_of_chunks_may_be_set_between_steps(schedule: str, launch: st
                 solver("step", 12 // len(numbers) * found.kernel.steps)
         states.append(solver.populations())
         for wrong in (0, -1, 1000, next(n for n in range(1, 25) if -(-25 // -(-25 // n)) != n)):
-            assert "leave a block without planes" in str(refused(solver, "set_chunks", wrong))
+            reason = str(refused(solver, "set_chunks", wrong))
+            assert "(use those of made_likely_chunks): it would leave a block without planes" in reason
         solver.close()
     assert np.array_equal(*states)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from math import inf
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,7 +14,8 @@ from hypothesis import strategies as st
 from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.problem.flows import cavity
 from tests.conftest import THINNED
-from tests.support.thinning import drawn, facts
+from tests.support import durations
+from tests.support.thinning import Fact, drawn, facts, few
 
 WAYS = [(a, b, c) for a, b, c in product("abcd", range(6), (True, False)) if a != "d" or b == 5]
 """Values of a rare kind stand at one end, and strides of 2, 3, 4, 6 never meet some of the others."""
@@ -60,3 +63,35 @@ def test_facts_are_the_fields_of_a_case_and_of_a_configuration() -> None:
     assert ("axes.threads", "2") in found
     assert ("change", "test_few_samples_cover_many_values") in found
     assert found - facts({"sample": (case, replace(one, scheme="pull"))}) >= {("sample.1.scheme", "'aa'")}
+
+
+def test_few_samples_have_as_many_values_as_may_be() -> None:
+    samples = [frozenset({("scheme", scheme), ("layout", layout)}) for scheme in "abcd" for layout in "xy"]
+    assert few(samples, 0) == set()
+    assert few(samples, 8) == few(samples, 9) == {*range(8)}
+    chosen = few(samples, 4)
+    assert len(chosen) == 4
+    assert set[Fact]().union(*(samples[n] for n in chosen)) == set[Fact]().union(*samples)
+    assert len(few(samples, 6)) == 6
+
+
+def test_samples_for_every_day_take_no_longer_than_a_test_may() -> None:
+    assert durations.for_every_day(durations.LONG_S, 3) == 3
+    assert durations.for_every_day(10 * durations.LONG_S, 25) == 2
+    assert durations.for_every_day(10 * durations.LONG_S, 9) == 0
+
+
+def test_samples_share_the_seconds_of_their_test_and_new_files_come_first() -> None:
+    names = ["a.py::test_f[1]", "a.py::test_f[2]", "a.py::test_g", "b.py::test_h"]
+    assert durations.each(names, {"a.py::test_f": 3.0}) == {
+        names[0]: 1.5,
+        names[1]: 1.5,
+        names[2]: 0.01,
+        names[3]: inf,
+    }
+
+
+def test_each_file_keeps_an_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durations, "DURATIONS", tmp_path / "durations.json")
+    durations.write({"a.py::test_f": 0.01, "b.py::test_g": 2.04, "b.py::test_h": 0.02})
+    assert durations.read() == {"b.py::test_g": 2.0, "a.py::test_f": 0.0}

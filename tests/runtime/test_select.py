@@ -142,6 +142,38 @@ def test_a_choice_is_timed_once_and_said(fast, place: int, tmp_path, monkeypatch
     assert len(timed) == 8, "another file"
 
 
+def test_a_launch_that_does_not_run_is_left_out_and_kept_as_such(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
+    path, asked = portfolio(tmp_path / "best.json"), list[str]()
+
+    def seconds(flow: Solver) -> float:
+        asked.append(flow.best.key)
+        if flow.best.key == EVEN.key:
+            raise InputError("no room")
+        return 1e-3
+
+    monkeypatch.setattr(choice, "_seconds", seconds)
+    found = lbmtune.select(path, "cpu", LARGE, measure=True)
+    assert found.best.config == CPU
+    assert "of 1 launches of 1 kernels" in str(found)
+    assert "that of the rule does not run here" in str(found)
+    lbmtune.select(path, "cpu", LARGE, measure=True)
+    assert asked == [EVEN.key, CPU.key]
+
+
+def test_a_damaged_file_of_what_was_timed_is_measured_again(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
+    path, timed = portfolio(tmp_path / "best.json"), list[str]()
+    monkeypatch.setattr(choice, "_seconds", lambda flow: timed.append(flow.best.key) or 1e-3)
+    lbmtune.load(path, "cpu", domain=LARGE, measure=True)
+    kept = [one for one in (tmp_path / "cache").rglob("*.json") if "choices" in str(one)]
+    assert len(kept) == 1
+    kept[0].write_text('{"mlups": [')
+    lbmtune.load(path, "cpu", domain=LARGE, measure=True)
+    assert len(timed) == 4
+    assert kept[0].read_text() != '{"mlups": ['
+
+
 def test_a_choice_that_is_timed_is_among_those_that_run(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
     path = portfolio(tmp_path / "best.json")

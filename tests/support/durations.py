@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from math import inf
 
 from tests.support.paths import ROOT
@@ -17,13 +17,13 @@ They are nearly the same on a machine that does other things, too.
 LONG_S = 0.7
 """Seconds of the samples of a test for every day, at most; the others are for landings."""
 _LEAST_S = 0.05
-"""Tests that take less have no entry."""
+"""Tests that take less have no entry, but for the longest of each file."""
 _OTHERS_S = 0.01
-"""Seconds of a test without an entry in a file where others have one."""
+"""Seconds of a sample of a test without an entry in a file where others have one."""
 
 
 def read() -> dict[str, float]:
-    """Seconds by the test."""
+    """Return the seconds by the test."""
     found: dict[str, float] = json.loads(DURATIONS.read_text())
     return found
 
@@ -31,25 +31,37 @@ def read() -> dict[str, float]:
 def write(took: Mapping[str, float]) -> None:
     """Write the seconds of all tests, the longest first."""
     longest = sorted(took.items(), key=lambda item: (-round(item[1], 1), item[0]))
-    kept = {name: round(seconds, 1) for name, seconds in longest if seconds >= _LEAST_S}
+    files, kept = set[str](), dict[str, float]()
+    for name, seconds in longest:
+        if seconds >= _LEAST_S or file_of(name) not in files:
+            kept[name] = round(seconds, 1)
+        files.add(file_of(name))
     DURATIONS.write_text(f"{json.dumps(kept, indent=1)}\n")
 
 
 def test_of(nodeid: str) -> str:
-    """Name of the test of which an item is a sample."""
+    """Return the name of the test of which an item is a sample."""
     return nodeid.partition("[")[0]
 
 
+def file_of(nodeid: str) -> str:
+    """Return the file of a test."""
+    return nodeid.partition("::")[0]
+
+
 def for_every_day(seconds: float, samples: int) -> int:
-    """How many samples of a test are for every day."""
+    """Return how many samples of a test are for every day."""
     return samples if seconds <= LONG_S else int(samples * LONG_S / seconds)
 
 
-def seconds_of_files(nodeids: Iterable[str], seconds: Mapping[str, float]) -> dict[str, float]:
-    """Seconds of test files; of a new one, which may be long, they are infinite. seconds: by the test."""
-    known = {name.partition("::")[0] for name in seconds}
-    found: dict[str, float] = defaultdict(float)
-    for name in dict.fromkeys(map(test_of, nodeids)):  # in order, for sums that do not differ between processes
-        file = name.partition("::")[0]
-        found[file] += seconds.get(name, _OTHERS_S) if file in known else inf
-    return found
+def each(nodeids: Sequence[str], seconds: Mapping[str, float]) -> dict[str, float]:
+    """Return the seconds of each sample; infinite in a new file, which may be long. seconds: by the test."""
+    known, samples = {*map(file_of, seconds)}, Counter(map(test_of, nodeids))
+
+    def of(name: str) -> float:
+        test = test_of(name)
+        if test in seconds:
+            return seconds[test] / samples[test]
+        return _OTHERS_S if file_of(name) in known else inf
+
+    return {name: of(name) for name in nodeids}

@@ -40,7 +40,7 @@ class Chunks:
         every, ends = self._ends(domain)
         longest = -(-domain[2] // every)
         near = (8 * ends <= 9 * ends.min()) & (-(-domain[2] // longest) == every)
-        found = [self.count(domain)]
+        found = [int(every[ends.argmin()])]
         for n in every[near][ends[near].argsort(kind="stable")].tolist():
             if len(found) < LIKELY and all(8 * abs(n - other) >= other for other in found):
                 found.append(n)
