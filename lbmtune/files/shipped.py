@@ -19,7 +19,8 @@ def find_study(reference: str) -> Path:
     known = {**spaces(), **shipped_studies()}
     if reference in known:
         return known[reference]
-    raise InputError(f"unknown study {reference!r}; {suggestion(reference, known, f'shipped studies are {names}.')}")
+    listed = f"shipped studies are {names}; spaces are {', '.join(spaces())}."
+    raise InputError(f"unknown study {reference!r}; {suggestion(reference, known, listed)}")
 
 
 def shipped_studies() -> dict[str, Path]:
