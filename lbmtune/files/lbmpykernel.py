@@ -109,10 +109,10 @@ _DEFAULTS = {
     "case.relaxation_rate": "1.6",
     "precision": "fp32",
 }
-"""What a study may be given besides what all studies of users' kernels may be."""
+"""Overrides that studies of lbmpy's kernels take besides those of all studies of users' kernels."""
 _DOMAIN = (128, 128, 128)
 _TOLERANCES = {"fp32": 2e-4, "fp64": 2e-12}
-"""Of the largest deviation, a thousandth of the density, by whose roundings central moments and the reference err."""
+"""Tolerances relative to the largest deviation, a thousandth of the density: roundings of central moments."""
 _GEOMETRY = Geometry(
     block=("BLOCK_X", "BLOCK_Y", "BLOCK_Z"),
     grid=("ceildiv(nx, BLOCK_X)", "ceildiv(ny, BLOCK_Y)", "ceildiv(nz, BLOCK_Z)"),

@@ -67,19 +67,6 @@ def measured(
     load: returns the flow of a kernel on that domain. Speeds are kept in the user's cache, for this file, device and
     domain. Raises InputError.
     """
-    choice = _choice(whole, usual, path, device, domain, load)
-    LOG.info("%s", choice.said)
-    return choice
-
-
-def _choice(
-    whole: Best,
-    usual: Best,
-    path: str | os.PathLike[str],
-    device: str,
-    domain: Int3,
-    load: Callable[[Best], Solver],
-) -> Choice:
     if whole.portfolio is None:
         return Choice(usual, f"{path} holds no portfolio: nothing was timed.")
     candidates = whole.portfolio.candidates(domain)

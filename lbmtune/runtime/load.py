@@ -1,5 +1,6 @@
 """A running flow from a best.json: the recorded kernel text, compiled for a device of this machine."""
 
+import logging
 import os
 import warnings
 from collections.abc import Sequence
@@ -32,6 +33,8 @@ from lbmtune.runtime.choice import measured
 from lbmtune.runtime.gathered import Gathered, gathered, on_planes
 from lbmtune.runtime.simulation import Simulation
 from lbmtune.runtime.solver import Solver, changed
+
+LOG = logging.getLogger("lbmtune")
 
 
 def load(
@@ -80,7 +83,9 @@ def load(
     if measure and domain is not None and _is_domain(domain):
         where = default_device(whole.kernel.target) if device is None else str(device)
         run = partial(loaded, path=path, device=where, domain=domain, geometry=geometry, trusted=trusted, **given)
-        best = measured(whole, best, path, where, domain, run).best
+        choice = measured(whole, best, path, where, domain, run)
+        LOG.info("%s", choice.said)
+        best = choice.best
     return loaded(best, path, device, domain=domain, geometry=geometry, trusted=trusted, **given, **several)
 
 

@@ -19,7 +19,7 @@ GOALS = (0.98, 0.99)
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """Of the runs of a strategy on a set, all of them shuffled.
+    """The score of a strategy on a set, over runs that are all shuffled.
 
     start: "calibrated", "cold" (bandwidths alone), or "none" of strategies that know no model. share_N: median share of
     the optimum after N evaluations. to_98: median of evaluations to 98 %, to_98_p95: its 95th percentile, seconds_99:

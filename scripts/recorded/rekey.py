@@ -57,7 +57,7 @@ for line in sys.stdin:
 
 
 class Before:
-    """What an earlier revision prints, asked in a process of its own."""
+    """An earlier revision, which a process of its own asks what it prints."""
 
     def __init__(self, folder: str) -> None:
         environment = {**os.environ, "PYTHONPATH": folder}

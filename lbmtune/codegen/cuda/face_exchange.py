@@ -29,7 +29,7 @@ _LOAD = "{0.value} = widen(({0.place})[{0.link}]);"
 _COPY = "copy_later<sizeof(Real)>({0.waits}, {0.place} + {0.link});"
 _LOAD_OF_COPY = "{0.value} = *({0.waits});"
 _STORE = "({0.place})[{0.link}] = narrow({0.leaves});"
-"""What is done with what crosses a face (`_Arrival`); what leaves is stored in the place of what entered."""
+"""A store of what leaves through a face, in the place of what entered (`_Arrival`)."""
 
 
 class _Arrival(NamedTuple):

@@ -20,7 +20,7 @@ from lbmtune.search.spaces.rule_cache import CachedRule, Point, Points
 _EVERY, _DRAWN = 200_000, 50_000
 """Points of a family up to which all are looked at; of more, so many are drawn."""
 _EVERY_PER_S, _DRAWN_PER_S = 2_000, 1_000
-"""The same for each second of a short study: of two cores, rules and predictions take a tenth to a fifth of it."""
+"""Points that are looked at or drawn for each second of a short study: a tenth to a fifth of it on two cores."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ _BEGINNING = 4.0
 _CAUTION = 0.7
 """Standard deviations by which an uncertain lesson counts less, so that those tried there come first."""
 _SCALES = Scales(slopes=(0.1,), rests=(0.003, 0.01, 0.03))
-"""Of bounded errors. A knob that a study did not vary may have an effect, however small those of others are."""
+"""Scales of bounded errors: a knob that a study did not vary may have an effect, however small those of others are."""
 _NOBODY = np.array([], dtype=np.intp)
 
 

@@ -24,8 +24,8 @@ From 1968 kernels without a lattice on an H200, which no calibration has (`docs/
 planes without stages, and both together, which take as long as `mva.shares` says of that many planes. Where
 compilers place the loads is counted (`loads_late`)."""
 _FLAT = 3
-"""The same in two dimensions without synchronisation, besides one in the stages of each block; neither measured nor
-counted."""
+"""Planes in flight in two dimensions without synchronisation, besides one in the stages of each block; neither
+measured nor counted."""
 
 
 def planes_in_flight(case: Case, config: TemporalBlocking, together: int) -> int:
